@@ -15,7 +15,6 @@ from ..profiler.record.session import session as sessions
 from ..profiler.store.run.run_reader import open_run
 from .candidates import Candidate, ordered, usual
 from .evidence.settings import Settings
-from .evidence.whole_batches import whole_batches
 
 LOOK_BATCHES, LOOK_S = 60, 2.0  # before anything is predicted
 LOOK_AT_MOST = 2000
@@ -62,14 +61,9 @@ class Look:
             self._thread.join(PREDICT_S)
 
 
-def candidates_for(
-    loader: Any, own: Settings, cores: int, any_order: bool, batch_bytes: float
-) -> list[Candidate]:
+def candidates_for(loader: Any, own: Settings, cores: int) -> list[Candidate]:
     """The candidates from what was recorded so far, the most promising first; the usual ones if
     that is too little."""
-    look_up_us: tuple[float, float] | None = None
-    with suppress(Exception):  # most often NotArrays
-        look_up_us = whole_batches(loader).cost_us(batch_bytes)
     with suppress(Exception):  # most often TooLittle
         place = loader_place(loader)
         assert place is not None
@@ -77,9 +71,5 @@ def candidates_for(
         process = next(each for each in run.processes if each.path == place[0])
         recorded = next(each for each in process.loaders if each.index == place[1])
         model = WhatIf(workload_of(run, process, recorded))
-        device, orders = (
-            isinstance(in_use(), Accelerator),
-            any_order and hasattr(loader, "in_order"),
-        )
-        return ordered(own, device, model.predict, cores, orders, look_up_us)
-    return usual(own, cores, look_up_us is not None)
+        return ordered(own, isinstance(in_use(), Accelerator), model.predict, cores)
+    return usual(own, cores)

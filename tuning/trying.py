@@ -117,7 +117,7 @@ class Trying:
         tuner, loader = self._tuner, self._tuner.loader()
         if loader is None:
             return "the loader is gone"
-        why = why_refused(loader, tuner.own, settings, tuner.options.any_order)
+        why = why_refused(loader, tuner.own, settings)
         if why is not None or (why := iterator.why_not(settings)) is not None:
             return why
         if not settings.num_workers:

@@ -51,7 +51,6 @@ class Options:
     budget_s: float = BUDGET_S
     steps: int | None = None
     dry: bool = False
-    any_order: bool = False
     any_random: bool = False
 
 
@@ -200,7 +199,7 @@ class Tuner(Driver):
     # Looking.
 
     def _look(self, batch: Any, now: int) -> None:
-        look, own, any_order = self.look, self.own, self.options.any_order
+        look, own = self.look, self.own
         if look.predicting or not look.handed(now) or (leading := self._met(now)) is None:
             return
         # Ranks take their turns within epochs, each at its own pace.
@@ -209,7 +208,7 @@ class Tuner(Driver):
         nbytes, tensors = (max(0, each) for each in batch_size_of(batch))
         self.trying.batch = nbytes, tensors
         cores = self.trying.cores = leading.cores
-        look.predict(lambda: candidates_for(self.loader(), own, cores, any_order, nbytes))
+        look.predict(lambda: candidates_for(self.loader(), own, cores))
 
     def _met(self, now: int) -> Leading | None:
         """The leading rank's part, once all ranks are here and this one leads. Nobody waits:

@@ -125,9 +125,7 @@ class Restless(Script):
         super().__init__(loader, {})
         own = settings_of(loader)
         others = (Settings(1), Settings(2, 3), Settings(0), Settings(1, 1))
-        others += (Settings(0, batched=True),)
-        self.turns = [own, *(replace(each, in_order=own.in_order) for each in others)]
-        self.turns = [each for each in self.turns if why_refused(loader, own, each) is None]
+        self.turns = [own, *(each for each in others if why_refused(loader, own, each) is None)]
 
     def handed(self, iterator: Switching, batch: Any) -> None:
         self.batches += 1
@@ -157,7 +155,7 @@ def deciding(loader: Any) -> Any:
 
     def hurried(loader: Any, own: Settings, *_: Any) -> list[candidates.Candidate]:
         more = replace(own.with_workers(3), prefetch_factor=4)
-        others = (own.with_workers(2), own.with_workers(0), more, own.looked_up)
+        others = (own.with_workers(2), own.with_workers(0), more)
         return [candidates.Candidate(each, None) for each in others if each != own]
 
     tuner.candidates_for = hurried

@@ -80,7 +80,7 @@ class Job:
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def make(*rates: dict[Settings, float], tried: Any = (BETTER,), in_step: bool = True) -> Job:
         found = [Candidate(each, Range(1.8, 2.0, 2.2)) for each in tried]
-        monkeypatch.setattr(look, "usual", lambda own, cores, look_up: found)
+        monkeypatch.setattr(look, "usual", lambda own, cores: found)
         monkeypatch.setattr(trying, "room_left", lambda: Room(inf, inf, inf))
         return Job(tmp_path, list(rates), in_step)
 

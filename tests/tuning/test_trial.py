@@ -170,13 +170,13 @@ def factor(value: float) -> Range:
     return Range(value * 0.9, value, value * 1.1)
 
 
-def chosen(own: Settings, predict: Any, cores: int = 2, *more: Any, free: float = 5.0) -> Any:
+def chosen(own: Settings, predict: Any, cores: int = 2, free: float = 5.0) -> Any:
     """What is tried, in order, of which this is predicted: a factor; `free` if loading were."""
 
     def ranged(**changes: Any) -> Range:
         return factor(free if "fetch" in changes else predict(**changes))
 
-    return [each.settings for each in ordered(own, False, ranged, cores, *more)]
+    return [each.settings for each in ordered(own, False, ranged, cores)]
 
 
 def test_the_model_s_best_come_first_and_cheaper_ones_before_as_good_ones() -> None:
@@ -190,10 +190,8 @@ def test_the_model_s_best_come_first_and_cheaper_ones_before_as_good_ones() -> N
 
 
 @pytest.mark.parametrize("yes", [True, False])
-def test_another_order_and_kept_workers_are_candidates_where_they_may_and_gain(yes: bool) -> None:
+def test_kept_workers_are_candidates_where_they_gain(yes: bool) -> None:
     """Nothing is where free loading would gain nothing."""
-    found = chosen(Settings(2), lambda in_order=True, **_: 1.1 if in_order else 1.4, 2, yes)
-    assert found and (not found[0].in_order) == yes
     gain = 1.4 if yes else 1.01
     found = chosen(
         Settings(2), lambda persistent_workers=False, **_: 1.5 * gain**persistent_workers
@@ -284,7 +282,7 @@ def tuned(monkeypatch: pytest.MonkeyPatch) -> Any:
         loader = DataLoader(Rows(8), num_workers=1)
         loaders.append(loader)
         found = [Candidate(each, factor(2.0)) for each in tried]
-        monkeypatch.setattr(look, "usual", lambda own, cores, look_up: [*found])
+        monkeypatch.setattr(look, "usual", lambda own, cores: [*found])
         loop = Loop(rates)
         driver = tuner.Tuner(loader, tuner.Options(**options), clock=lambda: loop.now)
         driver.begun(loop)  # type: ignore[arg-type]

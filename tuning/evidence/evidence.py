@@ -64,7 +64,7 @@ class Evidence:
         self._fetch: ObservedFetch | None = None
         # That every fetch opens; None before the first fetch of which that is known.
         self._files: dict[str, Any] | None = None
-        self.compared: set[tuple[int, bool]] = set()  # `Settings.made_by`, found equal
+        self.compared: set[int] = set()  # numbers of workers whose batches were found equal
         self._sampler: State | None = None
         self._sampler_hears = may_hear(loader._index_sampler)
         self._first_draw = True
@@ -81,7 +81,7 @@ class Evidence:
             why = "too few of its batches were checked"
         if why is None and other.num_workers and not own.num_workers:
             why = self.why_no_workers
-        if why is None and own.num_workers and not other.num_workers and not other.batched:
+        if why is None and own.num_workers and not other.num_workers:
             why = self.why_not_here
         if why is None and other.ahead > own.ahead and not self.draws_early(0):
             why = (

@@ -10,7 +10,7 @@ shown not to depend on anything in between.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -41,8 +41,7 @@ class Order:
         self._early: deque[_Early] = deque()  # draws that are not due yet, the first of them first
         self._due = 0  # draws that the code's own settings would have made by now
         self._limit = ahead
-        self.taken = 0
-        self.waiting: dict[int, Any] = {}  # taken, and not handed to the loop yet, by number
+        self.waiting: deque[Any] = deque()  # taken, and not handed to the loop yet
         self.handed_over = 0
         self.exhausted = False
         self._raised: BaseException | None = None  # by the sampler
@@ -74,8 +73,7 @@ class Order:
             if not self._ready:
                 raise StopIteration
         index = self._ready.popleft()
-        self.waiting[self.taken] = index
-        self.taken += 1
+        self.waiting.append(index)
         return index
 
     # As the loop goes on.
@@ -96,14 +94,10 @@ class Order:
             except StopIteration:
                 continue  # as with workers, which ask again with each batch
 
-    def handed(self, under_way: Container[int] = ()) -> Any:
-        """Hand a batch to the loop: the first waiting one that is not under way. Returns its
-        index."""
+    def handed(self) -> Any:
+        """Hand the first waiting batch to the loop. Returns its index."""
         self.handed_over += 1
-        for number in self.waiting:
-            if number not in under_way:
-                return self.waiting.pop(number)
-        return None
+        return self.waiting.popleft() if self.waiting else None
 
     # What is left.
 
@@ -132,12 +126,12 @@ class Order:
     def give_back(self, kept: int) -> None:
         """Let another pool take all waiting indices but the first `kept`."""
         while len(self.waiting) > kept:
-            self._ready.appendleft(self.waiting.popitem()[1])
+            self._ready.appendleft(self.waiting.pop())
 
     def keep(self, count: int) -> None:
         """Keep the last `count` waiting indices: the others were lost to an error, as in torch."""
         while len(self.waiting) > count:
-            del self.waiting[next(iter(self.waiting))]
+            self.waiting.popleft()
             self.handed_over += 1  # the loop has had its error instead
 
     # Errors of the sampler.

@@ -71,7 +71,7 @@ class Switching(Turns):
         if settings != own:
             if self.evidence.why is not None:
                 self._tell(self.driver.failed, settings, Depends(self.evidence.why))
-            compared = settings.made_by in self.evidence.compared or not self.driver.compared
+            compared = settings.num_workers in self.evidence.compared or not self.driver.compared
             if self.why_not(settings) is not None or not compared:
                 settings = own
         if before is not None:
@@ -150,7 +150,7 @@ class Switching(Turns):
 
     def _hand_over(self, batch: Any) -> Any:
         pool, order = self.pool, self.order
-        index = order.handed(pool.under_way() if pool.settings.any_order else ())
+        index = order.handed()
         order.catch_up()
         self.given += 1
         if not pool.guest:
@@ -208,8 +208,6 @@ class Switching(Turns):
                 self._tell(self.driver.failed, pool.settings, error)
             self._fall_back()
             return False
-        if pool.settings.any_order:
-            order.handed(pool.under_way())  # the one that is lost
         at_work = [each for each in (pool, self.next_pool) if each is not None]
         order.keep(sum(torch_parts.under_way(each.iterator) for each in at_work))
         # Idle workers are told to end while that reaches the loop: once the error has made garbage

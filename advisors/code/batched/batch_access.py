@@ -7,11 +7,9 @@ Each access gives exactly what `default_collate` makes of the single samples: th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ....profiler.store.inspection import Attribute, Part
-from ...case.code_text import identifier, with_imports
-from ..template import code_from
+from ...case.code_text import identifier
 from .access import Plan, Sample, items, leaves, read_access
 from .batch_values import ROWS, NotArrays, Value, look_up
 
@@ -49,14 +47,6 @@ class Access:
         return (
             "value" if isinstance(sample, Value) else "dict" if isinstance(sample, dict) else "list"
         )
-
-    def batches(self, dataset: Any) -> Any:
-        """What the code makes of this data set, which must be the one that was looked at: its code
-        is run."""
-        names: dict[str, Any] = {"dataset": dataset}
-        then = "\n\n".join([*self.classes, f"batches = {self.expression}\n"])
-        exec(with_imports(code_from("batches", then=then, KIND=self.kind or "")), names)
-        return names["batches"]
 
 
 def in_subsets(part: Part) -> tuple[Part, str]:
