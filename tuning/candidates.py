@@ -63,11 +63,6 @@ def ordered(
     add_predictions(replace(each, prefetch_factor=n) for each in with_workers for n in PREFETCH)
     if device:
         add_predictions(replace(each, pin_memory=not own.pin_memory) for each in near(1))
-    for each in near(1):
-        kept = replace(each, persistent_workers=True)
-        alone = predict(**each.changed_from(own)).mid
-        if each.num_workers and predict(**kept.changed_from(own)).mid > LEAST_GAIN * alone:
-            add_predictions([kept])
     return [Candidate(each, found[each]) for each in _chosen(own, found)]
 
 

@@ -10,12 +10,11 @@ from ..advisors.schema.gains import LEAST_GAIN
 from .candidates import MOST, Candidate, neighbours
 from .evidence.settings import Settings, why_refused
 from .evidence.worker_context import forks
-from .factor import Fit
 from .ranks import Leading
 from .room import room_left, why_no_room, worker_bytes
 from .switch.turns import Turns
 from .trial import Trial
-from .window import Headroom, Window
+from .window import Window
 
 if TYPE_CHECKING:
     from .tuner import Tuner
@@ -45,8 +44,6 @@ class Trying:
         self._trial_ns = self._held_ns = self._rest_until = 0
         self._began_ns = self._steps = 0  # when the first trial began
         self._last_base: list[float] = []  # the rate of the base's window just before
-        self._fits: list[Fit] = []
-        self._headroom = Headroom(tuner.own)
 
     @property
     def best(self) -> Trial | None:
@@ -107,7 +104,6 @@ class Trying:
         candidate, best = self.waiting.pop(0), self.best
         trial = Trial(self.found, candidate.settings, candidate.predicted)
         trial.of_base = None if best is None else best.measured
-        trial.before, trial.headroom = self._fits, self._headroom
         trial.rates[trial.base] += self._last_base
         self._last_base = []
         self.trials.append(trial)
@@ -127,20 +123,14 @@ class Trying:
 
     def _open_window(self, iterator: Turns, trial: Trial) -> None:
         tuner = self._tuner
-        tuner.window = trial.window(tuner.epoch_batches, tuner.by_epochs)
-        if not tuner.by_epochs:  # else from the next epoch on
-            kept = (trial.base, trial.candidate)
-            self._ranks.take_turn(tuner.clock(), tuner.window.settings, kept)
-            iterator.switch(tuner.window.settings)
+        tuner.window = trial.window(tuner.epoch_batches)
+        self._ranks.take_turn(tuner.clock(), trial.turn, (trial.base, trial.candidate))
+        iterator.switch(trial.turn)
 
     def _go_on(self, iterator: Turns, trial: Trial, now: int) -> None:
-        tuner, window = self._tuner, self._tuner.window
+        window = self._tuner.window
         assert window is not None
-        if tuner.by_epochs:
-            window.within_epoch(now, timing(iterator)[0])
-            if window.settings != tuner.own:  # no epoch begins with what was not compared yet
-                iterator.switch(window.settings)
-        elif iterator.pool.settings != window.settings:  # what is under way comes first
+        if iterator.pool.settings != window.settings:  # what is under way comes first
             iterator.switch(window.settings)
         elif (why := self._ranks.failure) is not None:
             trial.end("failed", why)
@@ -151,9 +141,9 @@ class Trying:
             and (rates := self._ranks.rates) is not None
         ):
             window.slowest = min(rates, default=inf)
-            self.add(iterator, window, now)
+            self._add(iterator, window, now)
 
-    def add(self, iterator: Turns, window: Window, now: int) -> None:
+    def _add(self, iterator: Turns, window: Window, now: int) -> None:
         """A window has ended."""
         trial = self.trial
         assert trial is not None
@@ -179,8 +169,6 @@ class Trying:
         first of the next trial."""
         trial, tuner = self.trial, self._tuner
         assert trial is not None
-        if not trial.fit.few:
-            self._fits.append(trial.fit)
         if trial.outcome in ("not faster", "undecided"):
             self._last_base = trial.rates[trial.base][-1:]
         elif self.best is trial and not trial.waits:
@@ -188,7 +176,7 @@ class Trying:
         elif self.best is trial and trial.gain >= STEEP:
             near = neighbours(trial.candidate, trial.base, {self.own, *self._tried}, self.cores)
             self.waiting = [*near, *self.waiting]
-        if trial.outcome != "proven" and not tuner.by_epochs:
+        if trial.outcome != "proven":
             held_ns = tuner.held_ns - self._held_ns
             rest_ns = held_ns / HELD_SHARE - trial.seconds * 1e9
             self._rest_until = tuner.clock() + min(LONGEST_REST_NS, max(0, int(rest_ns)))

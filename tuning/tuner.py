@@ -33,8 +33,8 @@ from .trial import Trial
 from .trying import Trying, timing
 from .window import Window, left_out
 
-# Epochs shorter than this are compared whole: starting workers is a part of them that may outweigh
-# all else.
+# Of shorter epochs, starting workers is a part that may outweigh all else, and that turns within an
+# epoch do not show.
 SHORT_EPOCH_S = 3.0
 STEP_SHARE = 0.1  # of a known length of training
 # After all is decided: below the user's own rate for so long, and it goes back.
@@ -75,12 +75,10 @@ class Tuner(Driver):
         self.window: Window | None = None  # of a trial, or of what is watched
         self.record = Record()
         self.steps = self.last_ns = 0
-        self.by_epochs = False
         self.epoch_batches: int | None = None  # of the longest epoch that has ended
-        # Settings and batches of an iteration that has not ended.
-        self._going: tuple[Settings, int] | None = None
+        self._given = 0  # batches of an iteration that has not ended
         self._active: Callable[[], Turns | None] = lambda: None
-        self._wanted_ns = self._epoch_ns = self._below_since = self._rest_until = 0
+        self._below_since = self._rest_until = 0
         self._written_ns = -WRITE_NS
 
     @property
@@ -95,7 +93,6 @@ class Tuner(Driver):
 
     def wanted(self, own: Settings) -> Settings:
         self.look.wait()
-        self._wanted_ns = self.clock()
         if own != self.own:
             self.own = own
             self.decide("the loader's own settings were changed by the program")
@@ -112,14 +109,12 @@ class Tuner(Driver):
         return settings in kept or (trial is not None and settings in (trial.base, trial.candidate))
 
     def begun(self, iterator: Turns) -> None:
-        if self._going is not None:  # a loop that does not ask for more than there is
-            self._epoch_over(*self._going, self.last_ns)
-        self._active, self._epoch_ns = weakref.ref(iterator), self._wanted_ns
+        self._epoch_over(self._given)  # of a loop that does not ask for more than there is
+        self._active = weakref.ref(iterator)
         following = self.following
         window = self.window if following is None else following.window
         if window is not None:
-            out = left_out(window.settings, self.epoch_batches)
-            window.broken(window.left_out if self.by_epochs else out)
+            window.broken(left_out(window.settings, self.epoch_batches))
         self._note(iterator, iterator.settings, 0)
         self.write_again()
 
@@ -127,8 +122,6 @@ class Tuner(Driver):
         self._note(iterator, settings, iterator.given)
         if self.decided:
             self.write()
-        if self.by_epochs and self.window is not None:  # an epoch of two settings says nothing
-            self.window.left_out = max(1, self.window.left_out)
 
     def _note(self, iterator: Turns, settings: Settings, batch: int) -> None:
         step = iterator.pool.step
@@ -136,25 +129,12 @@ class Tuner(Driver):
 
     def ended(self, iterator: Turns) -> None:
         if self._active() is iterator:
-            self._epoch_over(iterator.settings, iterator.given, self.clock())
+            self._epoch_over(iterator.given)
 
-    def _epoch_over(self, settings: Settings, batches: int, now: int) -> None:
-        self._going = None
-        whole = batches >= (self.epoch_batches or 1)
-        self.epoch_batches = max(batches, self.epoch_batches or 0)
-        window, iterator = self.window, self._active()
-        if (
-            whole
-            and self.by_epochs
-            and iterator is not None
-            and window is not None
-            and settings == window.settings
-            and window.epoch(batches, (now - self._epoch_ns) / 1e9)
-        ):
-            if self.decided:
-                self._watch(iterator, window, now)
-            else:
-                self.trying.add(iterator, window, now)
+    def _epoch_over(self, batches: int) -> None:
+        self._given = 0
+        if batches:
+            self.epoch_batches = max(batches, self.epoch_batches or 0)
 
     def failed(self, settings: Settings, error: BaseException) -> None:
         name = "" if isinstance(error, Depends) else f"{type(error).__name__}: "
@@ -177,9 +157,9 @@ class Tuner(Driver):
         now = self.last_ns = self.clock()
         self.steps += 1
         settings = iterator.settings
-        self._going = settings, iterator.given
+        self._given = iterator.given
         if self.decided:
-            window = self.window if now >= self._rest_until and not self.by_epochs else None
+            window = self.window if now >= self._rest_until else None
             if window is not None and window.handed(now, *timing(iterator)):
                 self._watch(iterator, window, now)
                 self._rest_until = now + REST_NS
@@ -202,9 +182,9 @@ class Tuner(Driver):
         look, own = self.look, self.own
         if look.predicting or not look.handed(now) or (leading := self._met(now)) is None:
             return
-        # Ranks take their turns within epochs, each at its own pace.
-        epoch_s = (self.epoch_batches or 0) * look.step_s(now)
-        self.by_epochs = 0 < epoch_s < SHORT_EPOCH_S and leading.world == 1
+        if 0 < (self.epoch_batches or 0) * look.step_s(now) < SHORT_EPOCH_S:
+            self.decide(f"not tuned: its epochs take less than {SHORT_EPOCH_S:.0f} seconds")
+            return
         nbytes, tensors = (max(0, each) for each in batch_size_of(batch))
         self.trying.batch = nbytes, tensors
         cores = self.trying.cores = leading.cores
@@ -232,7 +212,7 @@ class Tuner(Driver):
         self.decided, self.said, self.chosen = True, said, chosen or self.own
         self.window = None
         if self.chosen != self.own:
-            self.window = Window(self.chosen, left_out(self.chosen, None, self.by_epochs))
+            self.window = Window(self.chosen, left_out(self.chosen, None))
         self.trying.trial, self.trying.waiting = None, []
         if isinstance(self.ranks, Leading):
             trials = tuple(map(as_tried, self.trials))

@@ -151,7 +151,8 @@ def deciding(loader: Any) -> Any:
     from loaderscope.tuning import candidates, look, trial, tune, tuner, window
 
     look.LOOK_BATCHES, look.LOOK_S = 12, 0.02
-    window.WINDOW_S, window.WINDOW_STEPS, trial.SHORT_PAIRS = 0.01, 3, 3
+    window.WINDOW_S, window.WINDOW_STEPS, trial.MOST_PAIRS = 0.01, 3, 3
+    tuner.SHORT_EPOCH_S = 0.0
 
     def hurried(loader: Any, own: Settings, *_: Any) -> list[candidates.Candidate]:
         more = replace(own.with_workers(3), prefetch_factor=4)

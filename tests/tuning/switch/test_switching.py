@@ -185,36 +185,6 @@ def workers() -> set[int]:
     return {child.pid for child in psutil.Process().children(recursive=True)}
 
 
-def test_workers_may_be_kept_where_the_user_s_own_are_not() -> None:
-    def make() -> Any:
-        return DataLoader(Rows(24), batch_size=2, shuffle=True, num_workers=1)
-
-    bare = looped(make(), 4)
-    loader = make()
-    script = scripted(loader, {})
-    script.now, before = Settings(2, persistent_workers=True), workers()
-    torch.manual_seed(1)
-    seen, pids = [], []
-    for epoch in range(4):
-        if epoch == 3:
-            script.now = settings_of(loader)
-        iterator = iter(loader)
-        seen += [(batch, torch.rand(1)) for batch in iterator]
-        assert next(iterator, None) is None  # also when another goes on with the workers
-        pids.append(workers() - before)
-    seen.append(torch.rand(1))
-    assert same(seen, bare) and not script.failures
-    assert len(pids[0]) == 2 and pids[0] == pids[1] == pids[2] and not pids[3]
-    iterator = None
-    script.now = Settings(1, persistent_workers=True)
-    list(loader)
-    assert workers() - before
-    loaderscope.unwatch(loader)
-    del loader
-    gc.collect()
-    assert not workers() - before
-
-
 class Dying(Rows):
     def __getitem__(self, index: int) -> Any:
         info = torch.utils.data.get_worker_info()
