@@ -17,7 +17,7 @@ from .script import ScriptCommand, exit_code, report_after
 @click.command(
     "tune",
     cls=ScriptCommand,
-    options_metavar="[--budget S] [--steps N] [--dry] [--any-random] [--quiet] [--runs DIR]",
+    options_metavar="[--budget S] [--dry] [--any-random] [--quiet] [--runs DIR]",
 )
 @click.option(
     "--budget",
@@ -25,11 +25,6 @@ from .script import ScriptCommand, exit_code, report_after
     default=60.0,
     show_default=True,
     help="Max seconds of trials per loader.",
-)
-@click.option(
-    "--steps",
-    type=click.IntRange(1),
-    help="Batches in the whole training; at most a tenth are used for trials.",
 )
 @click.option(
     "--dry", is_flag=True, help="Try nothing; list what would be tried, and why the rest would not."
@@ -44,7 +39,6 @@ from .script import ScriptCommand, exit_code, report_after
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
 def tune_verb(
     budget: float,
-    steps: int | None,
     dry: bool,
     any_random: bool,
     quiet: bool,
@@ -66,7 +60,7 @@ def tune_verb(
     from ..profiler.launch import BEGIN_VARIABLE, run_command
     from ..tuning.tune import VARIABLE, Options, tune_as_told
 
-    options = json.dumps(asdict(Options(budget, steps, dry, any_random)))
+    options = json.dumps(asdict(Options(budget, dry, any_random)))
     begin = f"{tune_as_told.__module__}:{tune_as_told.__name__}"
     ended = run_command(list(command), runs, {VARIABLE: options, BEGIN_VARIABLE: begin})
     if ended.directory is not None:

@@ -5,11 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from msgspec.structs import replace
 
 from ..advisors.schema.gains import LEAST_GAIN
 from ..advisors.schema.report_model import Range
+from ..advisors.whatif import WhatIf, workload_of
+from ..profiler.guard.error_origin import forgiving
+from ..profiler.record.device.accelerator import Accelerator, in_use
+from ..profiler.record.iterate.watch import current_run_directory, loader_place
+from ..profiler.record.session import session as sessions
+from ..profiler.store.run.run_reader import open_run
 from .evidence.settings import Settings
 
 WORKERS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
@@ -25,6 +32,21 @@ NO_GREAT_LOSS = 0.8
 class Candidate:
     settings: Settings
     predicted: Range | None  # None where nothing could be predicted
+
+
+def candidates_for(loader: Any, own: Settings, cores: int) -> list[Candidate]:
+    """The candidates from what was recorded so far, the most promising first; the usual ones if
+    that is too little."""
+    with forgiving(Exception):  # most often TooLittle
+        sessions.flush()
+        place = loader_place(loader)
+        assert place is not None
+        run = open_run(str(current_run_directory()))
+        process = next(each for each in run.processes if each.path == place[0])
+        recorded = next(each for each in process.loaders if each.index == place[1])
+        model = WhatIf(workload_of(run, process, recorded))
+        return ordered(own, isinstance(in_use(), Accelerator), model.predict, cores)
+    return usual(own, cores)
 
 
 def usual(own: Settings, cores: int) -> list[Candidate]:

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 IDLE_NS = (
     3_000_000_000  # a loader that handed over nothing for so long does not keep others waiting
 )
-# Starting workers and comparing batches may hold the loop up for this share of the time in which
-# nothing is found to be faster; and no rest is longer.
-HELD_SHARE, LONGEST_REST_NS = 0.012, 2_500_000_000
 ENOUGH_S = 15.0  # of trying; after it no further candidate is begun
 STEEP = 1.05  # what lies beside settings that gained less over those before them gains less still
 MAY_BE_TRIED = "it may be tried"
@@ -41,8 +38,7 @@ class Trying:
         self.waiting: list[Candidate] = []
         self.trials: list[Trial] = []
         self.trial: Trial | None = None  # that goes on
-        self._trial_ns = self._held_ns = self._rest_until = 0
-        self._began_ns = self._steps = 0  # when the first trial began
+        self._trial_ns = self._began_ns = 0  # when this trial began, and the first one
         self._last_base: list[float] = []  # the rate of the base's window just before
 
     @property
@@ -74,10 +70,6 @@ class Trying:
     def _next(self, iterator: Turns, now: int) -> None:
         global _trying
         tuner, holder = self._tuner, _trying() if _trying is not None else None
-        if now < self._rest_until:
-            return
-        if not self.trials:
-            self.waiting = tuner.look.found or []
         if not self.waiting:
             tuner.decide("no other settings are expected to be faster")
             return
@@ -86,7 +78,7 @@ class Trying:
             return
         _trying = weakref.ref(tuner)
         trial = self._begin()
-        self._began_ns, self._steps = self._began_ns or now, self._steps or tuner.steps
+        self._began_ns = self._began_ns or now
         if iterator.why_never is not None:
             trial.end("not tried", iterator.why_never)
             tuner.decide(f"not tuned: {iterator.why_never}")
@@ -96,7 +88,7 @@ class Trying:
             trial.end("not tried", why or MAY_BE_TRIED)
             self._after()
             return
-        self.trial, self._trial_ns, self._held_ns = trial, now, tuner.held_ns
+        self.trial, self._trial_ns = trial, now
         self._open_window(iterator, trial)
 
     def _begin(self) -> Trial:
@@ -160,9 +152,7 @@ class Trying:
             self._open_window(iterator, trial)
 
     def _spent(self, now: int) -> bool:
-        tuner = self._tuner
-        over = now - self._began_ns > tuner.options.budget_s * 1e9
-        return over or tuner.steps - self._steps > tuner.most_steps
+        return now - self._began_ns > self._tuner.options.budget_s * 1e9
 
     def ended(self, more: bool = True) -> None:
         """The trial is over. One that ends by itself ends with a window of the base, which is the
@@ -176,10 +166,6 @@ class Trying:
         elif self.best is trial and trial.gain >= STEEP:
             near = neighbours(trial.candidate, trial.base, {self.own, *self._tried}, self.cores)
             self.waiting = [*near, *self.waiting]
-        if trial.outcome != "proven":
-            held_ns = tuner.held_ns - self._held_ns
-            rest_ns = held_ns / HELD_SHARE - trial.seconds * 1e9
-            self._rest_until = tuner.clock() + min(LONGEST_REST_NS, max(0, int(rest_ns)))
         self.trial = tuner.window = None
         tuner.chosen = self.found
         self._after(more)

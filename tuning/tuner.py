@@ -1,8 +1,8 @@
 """Decides on a loader's settings: looks at the loop, tries what may be faster, keeps what is
 proven, and watches it.
 
-This happens as batches are handed over, in the loop's thread; only predicting has its own thread.
-Once all is decided, it costs a batch two comparisons.
+This happens as batches are handed over, in the loop's thread. Once all is decided, it costs a batch
+two comparisons.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
 from statistics import median
 from typing import Any
 
@@ -22,9 +21,9 @@ from ..profiler.record.iterate.watch import loader_place
 from ..profiler.record.session.ranks import group_of_process, ranks
 from ..profiler.record.transit.measure import batch_size_of
 from ..profiler.store.run.tuning import asked, changed_words
+from .candidates import candidates_for
 from .evidence.guards import Depends
 from .evidence.settings import Settings, settings_of
-from .look import Look, candidates_for
 from .ranks import Following, Leading, meet
 from .record import Record, as_tried
 from .switch.driver import Driver
@@ -33,10 +32,10 @@ from .trial import Trial
 from .trying import Trying, timing
 from .window import Window, left_out
 
+LOOK_BATCHES, LOOK_S = 60, 2.0  # before anything is predicted
 # Of shorter epochs, starting workers is a part that may outweigh all else, and that turns within an
 # epoch do not show.
 SHORT_EPOCH_S = 3.0
-STEP_SHARE = 0.1  # of a known length of training
 # After all is decided: below the user's own rate for so long, and it goes back.
 LONG_NS, BELOW = 30_000_000_000, 0.97
 REST_NS = 2_000_000_000  # between two windows in which what was chosen is watched
@@ -49,7 +48,6 @@ class Options:
     """How to tune; see `tune.tune`."""
 
     budget_s: float = BUDGET_S
-    steps: int | None = None
     dry: bool = False
     any_random: bool = False
 
@@ -66,10 +64,9 @@ class Tuner(Driver):
         self.options, self.name, self.clock = options, name, clock
         self.loader = weakref.ref(loader)
         self.own = self.chosen = settings_of(loader)
-        self.most_steps = int(options.steps * STEP_SHARE) if options.steps else inf
         self.said = "the loop ended before anything was decided"
         self.decided = False
-        self.look, self.trying = Look(), Trying(self)
+        self.looking, self.trying = True, Trying(self)
         self.trials = self.trying.trials
         self.ranks: Leading | Following | None = None  # once they are known
         self.window: Window | None = None  # of a trial, or of what is watched
@@ -78,7 +75,7 @@ class Tuner(Driver):
         self.epoch_batches: int | None = None  # of the longest epoch that has ended
         self._given = 0  # batches of an iteration that has not ended
         self._active: Callable[[], Turns | None] = lambda: None
-        self._below_since = self._rest_until = 0
+        self._began_ns = self._below_since = self._rest_until = 0
         self._written_ns = -WRITE_NS
 
     @property
@@ -92,7 +89,6 @@ class Tuner(Driver):
     # As the iterator calls it.
 
     def wanted(self, own: Settings) -> Settings:
-        self.look.wait()
         if own != self.own:
             self.own = own
             self.decide("the loader's own settings were changed by the program")
@@ -171,7 +167,7 @@ class Tuner(Driver):
             self._follow(self.ranks, iterator, now)
         elif self.ranks is not None and (why := self.ranks.listen(now)) is not None:
             self._leave_ranks(why, now)
-        elif self.look.found is None:
+        elif self.looking:
             self._look(batch, now)
         else:
             self.trying.handed(iterator, now)
@@ -179,23 +175,25 @@ class Tuner(Driver):
     # Looking.
 
     def _look(self, batch: Any, now: int) -> None:
-        look, own = self.look, self.own
-        if look.predicting or not look.handed(now) or (leading := self._met(now)) is None:
+        self._began_ns = self._began_ns or now
+        seconds = (now - self._began_ns) / 1e9
+        if seconds < LOOK_S or self.steps < LOOK_BATCHES or (leading := self._met(now)) is None:
             return
-        if 0 < (self.epoch_batches or 0) * look.step_s(now) < SHORT_EPOCH_S:
+        self.looking = False
+        if 0 < (self.epoch_batches or 0) * seconds / self.steps < SHORT_EPOCH_S:
             self.decide(f"not tuned: its epochs take less than {SHORT_EPOCH_S:.0f} seconds")
             return
         nbytes, tensors = (max(0, each) for each in batch_size_of(batch))
         self.trying.batch = nbytes, tensors
-        cores = self.trying.cores = leading.cores
-        look.predict(lambda: candidates_for(self.loader(), own, cores))
+        self.trying.cores = leading.cores
+        self.trying.waiting = candidates_for(self.loader(), self.own, leading.cores)
 
     def _met(self, now: int) -> Leading | None:
         """The leading rank's part, once all ranks are here and this one leads. Nobody waits:
         batches go on."""
         if self.ranks is None:
             told = ranks(os.environ, group_of_process())
-            found = meet(self.loader(), told, self.look.began_ns, now)
+            found = meet(self.loader(), told, self._began_ns, now)
             if isinstance(found, str):
                 self.decide(f"not tuned: {found}")
                 return None

@@ -61,7 +61,7 @@ class Script:
         self, loader: Any, plan: dict[int, Settings], kept: bool = True, at_once: bool = True
     ) -> None:
         self.plan, self.kept, self.at_once = plan, kept, at_once
-        self.pools = self.batches = self.held_ns = 0
+        self.pools = self.batches = 0
         self.compared = self.COMPARED
         self.own = self.now = settings_of(loader)
         self.events: list[Any] = []
@@ -148,9 +148,9 @@ def restless(loader: Any) -> Any:
 def deciding(loader: Any) -> Any:
     """Tuned as tuning decides, in a hurry: looks and trials take a few batches, and workers are
     always tried first."""
-    from loaderscope.tuning import candidates, look, trial, tune, tuner, window
+    from loaderscope.tuning import candidates, trial, tune, tuner, window
 
-    look.LOOK_BATCHES, look.LOOK_S = 12, 0.02
+    tuner.LOOK_BATCHES, tuner.LOOK_S = 12, 0.02
     window.WINDOW_S, window.WINDOW_STEPS, trial.MOST_PAIRS = 0.01, 3, 3
     tuner.SHORT_EPOCH_S = 0.0
 

@@ -192,7 +192,6 @@ class Turns:
         """Switching has made the loop wait since then."""
         held_ns = now_ns() - began_ns
         self.waited_ns += held_ns
-        self.driver.held_ns += held_ns
         if self.pool.step is not None:
             self.pool.step.held_up(held_ns)
 
