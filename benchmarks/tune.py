@@ -100,7 +100,6 @@ def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
         if found["num_workers"] and found.get("persistent_workers")
         else {}
     )
-    kept |= {"batched": True} if found.get("batched") else {}
     return {
         name: found[name] for name in NAMES if found["num_workers"] or name != "prefetch_factor"
     } | kept
@@ -289,8 +288,6 @@ def short(settings: Mapping[str, Any] | None) -> str:
     plainly = plain(settings)
     ahead = f"×{plainly['prefetch_factor']}" if plainly["num_workers"] else ""
     rest = f"{' pin' if plainly['pin_memory'] else ''}{' kept' if plainly.get('persistent_workers') else ''}"
-    if plainly.get("batched"):
-        return f"whole{rest}"
     return f"{plainly['num_workers']}{ahead}{rest}"
 
 

@@ -47,7 +47,7 @@ class Looping:
     """A training that goes on where it was left, epoch after epoch."""
 
     def __init__(self, loop: Loop, settings: Settings) -> None:
-        self.loader, self.step = loader_with(loop, settings), loop.step
+        self.loader, self.step = loop.loader(settings), loop.step
         self.short, self.anew = len(self.loader) <= SHORT_EPOCH, True
         ahead = self.loader.num_workers * (self.loader.prefetch_factor or 0)
         # Of workers that begin, a first batch each comes at once; of those that had time, all they
@@ -88,27 +88,6 @@ class Looping:
             steps += 1
             took = time.perf_counter() - began
         return steps / took
-
-
-def loader_with(loop: Loop, settings: Settings) -> Any:
-    """Whole batches by one lookup are made as a tuned loop makes them, recording with it."""
-    if not settings.get("batched"):
-        return loop.loader(settings)
-    from loaderscope.profiler.record.iterate.watch import hand_out, watch
-    from loaderscope.tuning.evidence import evidence
-    from loaderscope.tuning.evidence.settings import Settings as Tuned
-    from loaderscope.tuning.switch.driver import Driver
-    from loaderscope.tuning.switch.switching import handing_out
-
-    evidence.ENOUGH = 0  # nothing is looked at before the first batch
-
-    class Fixed(Driver):
-        def wanted(self, own: Tuned) -> Tuned:
-            return own.looked_up
-
-    loader = watch(loop.loader({"num_workers": 0}))
-    hand_out(loader, handing_out(Fixed()))
-    return loader
 
 
 def grid_settings(coarse: bool) -> list[dict[str, Any]]:

@@ -61,7 +61,6 @@ _CHANGES = ("patch", "against", "a", "b")
     show_default=True,
     help="Batches that are compared.",
 )
-@click.option("--random", is_flag=True, help="Compare batches as distributions.")
 @yes_option
 @format_option("json")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [-- ARGS]...")
@@ -72,7 +71,6 @@ def try_verb(
     b: Path | None,
     budget: float,
     batches: int,
-    random: bool,
     yes: bool,
     format_: str,
     command: tuple[str, ...],
@@ -96,7 +94,7 @@ def try_verb(
     here = Path.cwd()
     try:
         change = _change(patch, against, a, b, lambda: project_of(command, here))
-        options = Options(budget, batches, random)
+        options = Options(budget, batches)
         with asking(change.root, yes) as how:
             found = try_change(command, change, here=here, options=options, **how)
     except UsageError as error:

@@ -17,8 +17,7 @@ from .script import ScriptCommand, exit_code, report_after
 @click.command(
     "tune",
     cls=ScriptCommand,
-    options_metavar="[--budget S] [--steps N] [--dry] [--any-order] [--any-random] [--quiet] "
-    "[--runs DIR]",
+    options_metavar="[--budget S] [--dry] [--any-random] [--quiet] [--runs DIR]",
 )
 @click.option(
     "--budget",
@@ -28,17 +27,7 @@ from .script import ScriptCommand, exit_code, report_after
     help="Max seconds of trials per loader.",
 )
 @click.option(
-    "--steps",
-    type=click.IntRange(1),
-    help="Batches in the whole training; at most a tenth are used for trials.",
-)
-@click.option(
     "--dry", is_flag=True, help="Try nothing; list what would be tried, and why the rest would not."
-)
-@click.option(
-    "--any-order",
-    is_flag=True,
-    help="Also try in_order=False: batches may arrive in another order.",
 )
 @click.option(
     "--any-random",
@@ -50,9 +39,7 @@ from .script import ScriptCommand, exit_code, report_after
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
 def tune_verb(
     budget: float,
-    steps: int | None,
     dry: bool,
-    any_order: bool,
     any_random: bool,
     quiet: bool,
     runs: Path | None,
@@ -73,7 +60,7 @@ def tune_verb(
     from ..profiler.launch import BEGIN_VARIABLE, run_command
     from ..tuning.tune import VARIABLE, Options, tune_as_told
 
-    options = json.dumps(asdict(Options(budget, steps, dry, any_order, any_random)))
+    options = json.dumps(asdict(Options(budget, dry, any_random)))
     begin = f"{tune_as_told.__module__}:{tune_as_told.__name__}"
     ended = run_command(list(command), runs, {VARIABLE: options, BEGIN_VARIABLE: begin})
     if ended.directory is not None:

@@ -22,9 +22,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Options:
-    """`budget_s`: max seconds of turns. `batches`: how many are compared. `random`: compare
-    distributions."""
+    """`budget_s`: max seconds of turns. `batches`: how many are compared."""
 
     budget_s: float = 60.0
     batches: int = 64
-    random: bool = False

@@ -15,15 +15,12 @@ from ..tuning.evidence.parts import PLAIN
 
 MOST_PARTS = 256  # further parts share one digest
 MOST_DEPTH = 64
-ROWS = 32  # of each part, for means and standard deviations
-SIZE = "size of "
 INCOMPARABLE = "cannot be compared"
 
 _TEXTS = ("str", "bytes", "PosixPath", "key")
 
 Part = tuple[str, str, str]  # path in the batch, kind, digest of the values
-Rows = dict[str, list[list[float]]]  # figures of each row, by the path in the batch
-Walked = tuple[str, str, bytes, Any]  # path, kind, values as bytes, the object
+Walked = tuple[str, str, bytes]  # path, kind, values as bytes
 
 
 def fingerprint(batch: Any, copy: str = "", root: str = "") -> list[Part]:
@@ -36,7 +33,7 @@ def fingerprint(batch: Any, copy: str = "", root: str = "") -> list[Part]:
     """
     parts: list[Part] = []
     rest = hashlib.blake2b(digest_size=16)
-    for where, what, values, _ in _walk(batch, "", 0):
+    for where, what, values in _walk(batch, "", 0):
         text = copy and what in _TEXTS
         held = values.replace(copy.encode(), root.encode()) if text else values
         digest = hashlib.blake2b(held, digest_size=16)
@@ -49,66 +46,43 @@ def fingerprint(batch: Any, copy: str = "", root: str = "") -> list[Part]:
     return parts
 
 
-def rows_of(batch: Any) -> Rows:
-    """For each part, the mean and the standard deviation of its first rows. For each part prefixed
-    by `SIZE`, its shape."""
-    import torch
-
-    found: Rows = {}
-    for where, _, _, value in _walk(batch, "", 0):
-        if isinstance(value, list | tuple):
-            found[f"{SIZE}{where}"] = [[float(len(value))]]
-        elif isinstance(value, int | float | np.number) and not isinstance(value, bool):
-            found.setdefault(where, []).append([float(value)])
-        elif isinstance(value, torch.Tensor | np.ndarray) and len(value.shape):
-            found[f"{SIZE}{where}"] = [[float(each) for each in value.shape]]
-            if isinstance(value, np.ndarray) and value.dtype.kind not in "biufc":
-                continue
-            for row in map(torch.as_tensor, value[:ROWS]):
-                if row.numel():
-                    plain = (row.abs() if row.is_complex() else row).detach().double()
-                    figures = [float(plain.mean()), float(plain.std(correction=0))]
-                    found.setdefault(where, []).append(figures)
-    return found
-
-
 def _walk(value: Any, where: str, depth: int) -> Iterator[Walked]:
     import torch
 
     kind = type(value)
     name = kind.__qualname__
     if depth > MOST_DEPTH:
-        yield where, f"a {name}, nested too deeply, that {INCOMPARABLE}", b"", None
+        yield where, f"a {name}, nested too deeply, that {INCOMPARABLE}", b""
     elif is_one_of(kind, PLAIN):
-        yield where, name, _text(value), value
+        yield where, name, _text(value)
     elif inherits(kind, Path):
-        yield where, name, _text(str(value)), None
+        yield where, name, _text(str(value))
     elif inherits(kind, torch.Tensor):
         yield from _tensor(value, where, name, depth)
     elif kind is np.ndarray or isinstance(value, np.generic):
         array = np.asarray(value)
         what = f"{name} {array.dtype} {array.shape}"
         if array.dtype.hasobject:
-            yield where, what, b"", value
+            yield where, what, b""
             yield from _walk(array.tolist(), where, depth + 1)
         else:
-            yield where, what, np.ascontiguousarray(array).tobytes(), value
+            yield where, what, np.ascontiguousarray(array).tobytes()
     elif is_one_of(kind, (list, tuple)):
-        yield where, f"{name} of {len(value)}", b"", value
+        yield where, f"{name} of {len(value)}", b""
         for at, each in enumerate(value):
             yield from _walk(each, f"{where}[{at}]", depth + 1)
     elif is_one_of(kind, (dict,)):
-        yield where, f"{name} of {len(value)}", b"", None
+        yield where, f"{name} of {len(value)}", b""
         for key, each in value.items():
             inner = f"{where}[{key!r:.40}]"
             if is_one_of(type(key), PLAIN):
-                yield inner, "key", _text(key), None
+                yield inner, "key", _text(key)
             else:
                 yield from _walk(key, f"{where}.keys", depth + 1)
             yield from _walk(each, inner, depth + 1)
     elif is_one_of(kind, (set, frozenset)):
-        inside = sorted(repr([part[:3] for part in _walk(each, "", depth + 1)]) for each in value)
-        yield where, f"{name} of {len(value)}", _text(inside), None
+        inside = sorted(repr([*_walk(each, "", depth + 1)]) for each in value)
+        yield where, f"{name} of {len(value)}", _text(inside)
     else:
         yield from _object(value, where, name, depth)
 
@@ -126,7 +100,7 @@ def _tensor(value: Any, where: str, name: str, depth: int) -> Iterator[Walked]:
     with torch.no_grad():
         value = value.detach()
         if value.is_nested:
-            yield where, f"nested {what}", b"", None
+            yield where, f"nested {what}", b""
             yield from _walk(value.unbind(), where, depth + 1)
         elif value.is_quantized or value.layout is not torch.strided:
             yield from _object(value.cpu(), where, what, depth)
@@ -134,7 +108,7 @@ def _tensor(value: Any, where: str, name: str, depth: int) -> Iterator[Walked]:
             plain = value.cpu().as_subclass(torch.Tensor).resolve_conj().resolve_neg()
             flat = plain.contiguous().reshape(-1)
             held = flat.view(torch.uint8).numpy().tobytes() if len(flat) else b""
-            yield where, what, held, plain
+            yield where, what, held
 
 
 def _object(value: Any, where: str, name: str, depth: int) -> Iterator[Walked]:
@@ -145,11 +119,11 @@ def _object(value: Any, where: str, name: str, depth: int) -> Iterator[Walked]:
         made = ""
     if isinstance(made, str):
         try:
-            yield where, name, pickle.dumps(value), None
+            yield where, name, pickle.dumps(value)
         except Exception:
-            yield where, f"a {name} that {INCOMPARABLE}", b"", None
+            yield where, f"a {name} that {INCOMPARABLE}", b""
         return
-    yield where, name, getattr(made[0], "__qualname__", "").encode(), None
+    yield where, name, getattr(made[0], "__qualname__", "").encode()
     inside = (made[1] or None, *made[2:5])
     for suffix, each in zip(("", "", ".items", ".values"), inside, strict=False):
         if each is not None:

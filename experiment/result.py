@@ -10,10 +10,9 @@ from ..advisors.schema.ranges import Range
 
 @dataclass(frozen=True)
 class Difference:
-    """The first difference between the batches of the two sides. `batch` is its index, None for a
-    difference of distributions."""
+    """The first difference between the batches of the two sides. `batch` is its index."""
 
-    batch: int | None
+    batch: int
     what: str
 
 
@@ -32,7 +31,6 @@ class TryResult:
     factor: Range | None = None
     error: str | None = None
     memory_bytes: int | None = None  # added by the change: PSS of all processes of a side
-    random: bool = False  # distributions were compared
     ended: bool = False  # the script ended while batches were compared
     windows: int = 0  # pairs of windows
     seconds: float = 0.0  # of the whole trial

@@ -25,7 +25,6 @@ import psutil
 
 from ..profiler.launch import BEGIN_VARIABLE, command_line, environment
 from . import side
-from .fingerprint import Rows
 from .janitor import end_processes, processes_of
 from .scratch import Scratch
 
@@ -67,7 +66,6 @@ class Turn:
 
     seconds: float | None = None
     events: list[tuple[str, Any]] = field(default_factory=list)
-    rows: list[Rows] = field(default_factory=list)
     ended: bool = True
 
 
@@ -146,8 +144,8 @@ class Side:
         self._connection = connection
         self._listener.close()  # only one process connects
 
-    def turn(self, batches: int, compare: str = "", most_s: float = START_S) -> Turn:
-        """Run for so many batches. `compare`: "" (none), "values", or "rows" (values and rows)."""
+    def turn(self, batches: int, compare: bool = False, most_s: float = START_S) -> Turn:
+        """Run for so many batches. `compare`: with their fingerprints."""
         assert self._connection is not None
         for process in processes_of(self._process.pid):
             with suppress(psutil.Error):
@@ -161,10 +159,7 @@ class Side:
                 found.seconds, found.ended = said, False
                 self._stop()
                 break
-            if what == "rows":
-                found.rows.append(said)
-            else:
-                found.events.append((what, said))
+            found.events.append((what, said))
         return found
 
     def _stop(self) -> None:

@@ -100,7 +100,7 @@ class Gate:
         self._orders: Any = None  # from the trial's process, a line each
         self._ignored = False  # the trial listens to another rank or process
         self._remaining = 0
-        self._go: dict[str, Any] = {"compare": ""}
+        self._go: dict[str, Any] = {"compare": False}
         self._began = self._comparing_s = 0.0
 
     def step(self, iterator: Any, bare: Callable[[Any], Any]) -> Any:
@@ -134,11 +134,9 @@ class Gate:
         return batch
 
     def _compare(self, batch: Any) -> None:
-        from .fingerprint import fingerprint, rows_of
+        from .fingerprint import fingerprint
 
         self._send("batch", fingerprint(batch, self._settings["copy"], self._settings["root"]))
-        if self._go["compare"] == "rows":
-            self._send("rows", rows_of(batch))
 
     def _wait(self, iterator: Any) -> None:
         """Report the end of the turn, and wait for the next."""

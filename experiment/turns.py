@@ -11,7 +11,6 @@ from math import ceil
 from .change import Options
 from .copies import Copies
 from .differences import batches_in, first_difference, incomparable
-from .distributions import distributions_differ
 from .ratio import factor_of, is_narrow
 from .result import Difference, TryResult
 from .running import START_S, Failed, Script, Side, Turn
@@ -49,7 +48,7 @@ class Trial:
 
     def run(self) -> TryResult:
         began = time.monotonic()
-        found = TryResult(random=self.options.random)
+        found = TryResult()
         try:
             self._start()
             self._latest = time.monotonic() + STARTS_FACTOR * self.options.budget_s
@@ -93,10 +92,10 @@ class Trial:
         before, after = self._sides
         self._note_starts(before, after)
         self.say("comparing batches")
-        options, how = self.options, "rows" if found.random else "values"
-        first = self._turn(before, options.batches, how, options.budget_s * COMPARED_SHARE)
+        options = self.options
+        first = self._turn(before, options.batches, True, options.budget_s * COMPARED_SHARE)
         count = batches_in(first.events)
-        second = self._turn(after, options.batches if first.ended else count, how)
+        second = self._turn(after, options.batches if first.ended else count, True)
         self._first = [first, second]
         compared = min(count, batches_in(second.events))
         if compared and first.seconds and second.seconds:
@@ -107,13 +106,8 @@ class Trial:
         if not compared:
             self._notes.append("no batch was handed over")
             return found
-        if found.random:
-            parts = [[said for what, said in t.events if what == "batch"] for t in self._first]
-            other = distributions_differ(first.rows, second.rows, parts)
-            difference = Difference(None, other) if other is not None else None
-        else:
-            ended = first.ended or second.ended
-            difference = first_difference(first.events, second.events, ended)
+        ended = first.ended or second.ended
+        difference = first_difference(first.events, second.events, ended)
         unknown = incomparable(first.events) if difference is None else None
         if unknown is not None:
             self._notes.append(unknown)
@@ -130,10 +124,12 @@ class Trial:
                 f"change {times[1]:.1f} s"
             )
 
-    def _turn(self, side: Side, batches: int, how: str = "", most_s: float = START_S) -> Turn:
+    def _turn(
+        self, side: Side, batches: int, compare: bool = False, most_s: float = START_S
+    ) -> Turn:
         """One turn of one side. Raises Failed if the script failed."""
         began = time.monotonic()
-        turn = side.turn(batches, how, most_s)
+        turn = side.turn(batches, compare, most_s)
         self._spent_s += time.monotonic() - began
         if turn.ended and (why := side.why_failed()):
             raise Failed(why)
@@ -201,17 +197,17 @@ class Trial:
 
     def _control(self, difference: Difference | None) -> None:
         """Run the unchanged script once more, to see whether its batches differ by themselves."""
-        if difference is None or difference.batch is None:
+        if difference is None:
             return
         with suppress(Failed):
             again = Side(BEFORE, self.script, self.copies.before, self.scratch)
             self._sides = [again]
             if not again.hello:
                 return
-            second = again.turn(difference.batch + 1, "values").events
+            second = again.turn(difference.batch + 1, True).events
             found = first_difference(self._first[0].events, second, False)
             if found is not None:
                 self._notes.append(
                     "without the change they differ from run to run, too, from batch "
-                    f"{found.batch} on ({found.what}): set the seeds, or compare with --random"
+                    f"{found.batch} on ({found.what}): set the seeds"
                 )

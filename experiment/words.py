@@ -36,9 +36,7 @@ def _batches(result: TryResult) -> str:
     if result.same_batches is None:
         return "batches not compared"
     if result.same_batches:
-        return f"same {'distributions in ' if result.random else ''}batches ({of})"
+        return f"same batches ({of})"
     assert result.first_difference is not None
     at, what = result.first_difference.batch, clean(result.first_difference.what, 300)
-    if at is None:
-        return f"other batches ({of}): {what}"
     return f"different from batch {count(at)} on: {what}"

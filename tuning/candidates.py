@@ -5,12 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from msgspec.structs import replace
 
-from ..advisors.code.batched.look_up_cost import COLLATED_US
 from ..advisors.schema.gains import LEAST_GAIN
 from ..advisors.schema.report_model import Range
+from ..advisors.whatif import WhatIf, workload_of
+from ..profiler.guard.error_origin import forgiving
+from ..profiler.record.device.accelerator import Accelerator, in_use
+from ..profiler.record.iterate.watch import current_run_directory, loader_place
+from ..profiler.record.session import session as sessions
+from ..profiler.store.run.run_reader import open_run
 from .evidence.settings import Settings
 
 WORKERS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
@@ -28,12 +34,26 @@ class Candidate:
     predicted: Range | None  # None where nothing could be predicted
 
 
-def usual(own: Settings, cores: int, look_up: bool) -> list[Candidate]:
+def candidates_for(loader: Any, own: Settings, cores: int) -> list[Candidate]:
+    """The candidates from what was recorded so far, the most promising first; the usual ones if
+    that is too little."""
+    with forgiving(Exception):  # most often TooLittle
+        sessions.flush()
+        place = loader_place(loader)
+        assert place is not None
+        run = open_run(str(current_run_directory()))
+        process = next(each for each in run.processes if each.path == place[0])
+        recorded = next(each for each in process.loaders if each.index == place[1])
+        model = WhatIf(workload_of(run, process, recorded))
+        return ordered(own, isinstance(in_use(), Accelerator), model.predict, cores)
+    return usual(own, cores)
+
+
+def usual(own: Settings, cores: int) -> list[Candidate]:
     """The candidates without a prediction."""
     numbers = dict.fromkeys((cores, max(1, cores // 2), 2 * cores))
-    found = [own.looked_up] if look_up else []
-    found += [replace(own, num_workers=n) for n in numbers if n != own.num_workers]
-    return [Candidate(each, None) for each in found[:FIRST]]
+    found = [replace(own, num_workers=n) for n in numbers if n != own.num_workers]
+    return [Candidate(each, None) for each in found]
 
 
 def ordered(
@@ -41,14 +61,11 @@ def ordered(
     device: bool,
     predict: Callable[..., Range],
     cores: int,
-    any_order: bool = False,
-    look_up_us: tuple[float, float] | None = None,
 ) -> list[Candidate]:
     """The candidates by their predictions, the most promising first; none if loading is no
     bottleneck. Numbers of workers come first, then other settings combined with the best of those.
 
-    `cores`: one rank's part of them. `look_up_us`: the time of one lookup of a whole batch, where
-    there is one.
+    `cores`: one rank's part of them.
     """
     if predict(fetch=0.0, collate=0.0, transfer=0.0).high < LEAST_GAIN:
         return []  # it is not loading that the loop waits for
@@ -68,15 +85,6 @@ def ordered(
     add_predictions(replace(each, prefetch_factor=n) for each in with_workers for n in PREFETCH)
     if device:
         add_predictions(replace(each, pin_memory=not own.pin_memory) for each in near(1))
-    if any_order:
-        add_predictions(replace(each, in_order=False) for each in near(2) if each.num_workers)
-    for each in near(1):
-        kept = replace(each, persistent_workers=True)
-        alone = predict(**each.changed_from(own)).mid
-        if each.num_workers and predict(**kept.changed_from(own)).mid > LEAST_GAIN * alone:
-            add_predictions([kept])
-    if look_up_us is not None:
-        found[own.looked_up] = predict(fetch_us=look_up_us, collate_us=COLLATED_US, num_workers=0)
     return [Candidate(each, found[each]) for each in _chosen(own, found)]
 
 
@@ -105,8 +113,6 @@ def neighbours(best: Settings, base: Settings, tried: set[Settings], cores: int)
     """The settings next to the best so far, which was better than `base`: the model may be off by a
     worker or two. Fewer workers come first where fewer were better, and half as many where workers
     share cores already."""
-    if best.batched:
-        return []
     workers = best.num_workers
     crowded = workers > cores
     more = _with_workers(best, workers + 1)

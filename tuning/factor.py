@@ -16,16 +16,13 @@ from ..advisors.schema.report_model import Range
 
 FEWEST_WINDOWS = 5
 LEAST_SPREAD = 0.03  # of windows, as logarithms: two of them may be as one by chance
-# How much earlier trials' windows of the same loader count for how windows differ, in windows:
-# Smyth's moderated t.
-EARLIER = 6.0
 GRID = 10_001  # angles: quantiles of Student's distribution to five digits
 
 
 class Fit:
     """Least squares on windows that took turns. The logarithm of a rate is a level, a drift per
     window, and what the candidate adds. What is left over says how windows of the same settings
-    differ: squared logarithms, and degrees of freedom."""
+    differ."""
 
     def __init__(self, base: Sequence[float], candidate: Sequence[float]) -> None:
         """From the rates of windows; the base begins."""
@@ -36,24 +33,16 @@ class Fit:
         causes = np.column_stack([turn % 2, np.ones(windows), turn])[:, : 2 if self.few else 3]
         found, *_ = np.linalg.lstsq(causes, logs, rcond=None)
         self.middle = float(found[0])
-        self.squares = float(((logs - causes @ found) ** 2).sum())
-        self.freedom = windows - causes.shape[1]
+        self._freedom = windows - causes.shape[1]
+        self._variance = float(((logs - causes @ found) ** 2).sum()) / self._freedom
+        if self.few:
+            self._variance = max(self._variance, LEAST_SPREAD**2)
         self._weight = float(np.linalg.pinv(causes.T @ causes)[0, 0])
 
-    def factor(self, level: float, before: Sequence[Fit]) -> Range:
-        """The candidate's rate over the base's, and the range that holds it with this probability.
-
-        The variance is moderated by that of earlier trials (Smyth 2004, "Linear models and
-        empirical Bayes methods").
-        """
-        had = sum(each.freedom for each in before)
-        earlier = min(EARLIER, had)
-        known = earlier * sum(each.squares for each in before) / max(1, had)
-        freedom = self.freedom + earlier
-        variance = (self.squares + known) / freedom
-        if self.few:
-            variance = max(variance, LEAST_SPREAD**2)
-        half = quantile(level, round(freedom)) * (variance * self._weight) ** 0.5
+    def factor(self, level: float) -> Range:
+        """The candidate's rate over the base's, and the range that holds it with this
+        probability."""
+        half = quantile(level, self._freedom) * (self._variance * self._weight) ** 0.5
         return Range(exp(self.middle - half), exp(self.middle), exp(self.middle + half))
 
 

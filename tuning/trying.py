@@ -10,12 +10,11 @@ from ..advisors.schema.gains import LEAST_GAIN
 from .candidates import MOST, Candidate, neighbours
 from .evidence.settings import Settings, why_refused
 from .evidence.worker_context import forks
-from .factor import Fit
 from .ranks import Leading
 from .room import room_left, why_no_room, worker_bytes
 from .switch.turns import Turns
 from .trial import Trial
-from .window import Headroom, Window
+from .window import Window
 
 if TYPE_CHECKING:
     from .tuner import Tuner
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
 IDLE_NS = (
     3_000_000_000  # a loader that handed over nothing for so long does not keep others waiting
 )
-# Starting workers and comparing batches may hold the loop up for this share of the time in which
-# nothing is found to be faster; and no rest is longer.
-HELD_SHARE, LONGEST_REST_NS = 0.012, 2_500_000_000
 ENOUGH_S = 15.0  # of trying; after it no further candidate is begun
 STEEP = 1.05  # what lies beside settings that gained less over those before them gains less still
 MAY_BE_TRIED = "it may be tried"
@@ -42,11 +38,8 @@ class Trying:
         self.waiting: list[Candidate] = []
         self.trials: list[Trial] = []
         self.trial: Trial | None = None  # that goes on
-        self._trial_ns = self._held_ns = self._rest_until = 0
-        self._began_ns = self._steps = 0  # when the first trial began
+        self._trial_ns = self._began_ns = 0  # when this trial began, and the first one
         self._last_base: list[float] = []  # the rate of the base's window just before
-        self._fits: list[Fit] = []
-        self._headroom = Headroom(tuner.own)
 
     @property
     def best(self) -> Trial | None:
@@ -77,10 +70,6 @@ class Trying:
     def _next(self, iterator: Turns, now: int) -> None:
         global _trying
         tuner, holder = self._tuner, _trying() if _trying is not None else None
-        if now < self._rest_until:
-            return
-        if not self.trials:
-            self.waiting = tuner.look.found or []
         if not self.waiting:
             tuner.decide("no other settings are expected to be faster")
             return
@@ -89,7 +78,7 @@ class Trying:
             return
         _trying = weakref.ref(tuner)
         trial = self._begin()
-        self._began_ns, self._steps = self._began_ns or now, self._steps or tuner.steps
+        self._began_ns = self._began_ns or now
         if iterator.why_never is not None:
             trial.end("not tried", iterator.why_never)
             tuner.decide(f"not tuned: {iterator.why_never}")
@@ -99,7 +88,7 @@ class Trying:
             trial.end("not tried", why or MAY_BE_TRIED)
             self._after()
             return
-        self.trial, self._trial_ns, self._held_ns = trial, now, tuner.held_ns
+        self.trial, self._trial_ns = trial, now
         self._open_window(iterator, trial)
 
     def _begin(self) -> Trial:
@@ -107,7 +96,6 @@ class Trying:
         candidate, best = self.waiting.pop(0), self.best
         trial = Trial(self.found, candidate.settings, candidate.predicted)
         trial.of_base = None if best is None else best.measured
-        trial.before, trial.headroom = self._fits, self._headroom
         trial.rates[trial.base] += self._last_base
         self._last_base = []
         self.trials.append(trial)
@@ -117,7 +105,7 @@ class Trying:
         tuner, loader = self._tuner, self._tuner.loader()
         if loader is None:
             return "the loader is gone"
-        why = why_refused(loader, tuner.own, settings, tuner.options.any_order)
+        why = why_refused(loader, tuner.own, settings)
         if why is not None or (why := iterator.why_not(settings)) is not None:
             return why
         if not settings.num_workers:
@@ -127,20 +115,14 @@ class Trying:
 
     def _open_window(self, iterator: Turns, trial: Trial) -> None:
         tuner = self._tuner
-        tuner.window = trial.window(tuner.epoch_batches, tuner.by_epochs)
-        if not tuner.by_epochs:  # else from the next epoch on
-            kept = (trial.base, trial.candidate)
-            self._ranks.take_turn(tuner.clock(), tuner.window.settings, kept)
-            iterator.switch(tuner.window.settings)
+        tuner.window = trial.window(tuner.epoch_batches)
+        self._ranks.take_turn(tuner.clock(), trial.turn, (trial.base, trial.candidate))
+        iterator.switch(trial.turn)
 
     def _go_on(self, iterator: Turns, trial: Trial, now: int) -> None:
-        tuner, window = self._tuner, self._tuner.window
+        window = self._tuner.window
         assert window is not None
-        if tuner.by_epochs:
-            window.within_epoch(now, timing(iterator)[0])
-            if window.settings != tuner.own:  # no epoch begins with what was not compared yet
-                iterator.switch(window.settings)
-        elif iterator.pool.settings != window.settings:  # what is under way comes first
+        if iterator.pool.settings != window.settings:  # what is under way comes first
             iterator.switch(window.settings)
         elif (why := self._ranks.failure) is not None:
             trial.end("failed", why)
@@ -151,9 +133,9 @@ class Trying:
             and (rates := self._ranks.rates) is not None
         ):
             window.slowest = min(rates, default=inf)
-            self.add(iterator, window, now)
+            self._add(iterator, window, now)
 
-    def add(self, iterator: Turns, window: Window, now: int) -> None:
+    def _add(self, iterator: Turns, window: Window, now: int) -> None:
         """A window has ended."""
         trial = self.trial
         assert trial is not None
@@ -170,17 +152,13 @@ class Trying:
             self._open_window(iterator, trial)
 
     def _spent(self, now: int) -> bool:
-        tuner = self._tuner
-        over = now - self._began_ns > tuner.options.budget_s * 1e9
-        return over or tuner.steps - self._steps > tuner.most_steps
+        return now - self._began_ns > self._tuner.options.budget_s * 1e9
 
     def ended(self, more: bool = True) -> None:
         """The trial is over. One that ends by itself ends with a window of the base, which is the
         first of the next trial."""
         trial, tuner = self.trial, self._tuner
         assert trial is not None
-        if not trial.fit.few:
-            self._fits.append(trial.fit)
         if trial.outcome in ("not faster", "undecided"):
             self._last_base = trial.rates[trial.base][-1:]
         elif self.best is trial and not trial.waits:
@@ -188,10 +166,6 @@ class Trying:
         elif self.best is trial and trial.gain >= STEEP:
             near = neighbours(trial.candidate, trial.base, {self.own, *self._tried}, self.cores)
             self.waiting = [*near, *self.waiting]
-        if trial.outcome != "proven" and not tuner.by_epochs:
-            held_ns = tuner.held_ns - self._held_ns
-            rest_ns = held_ns / HELD_SHARE - trial.seconds * 1e9
-            self._rest_until = tuner.clock() + min(LONGEST_REST_NS, max(0, int(rest_ns)))
         self.trial = tuner.window = None
         tuner.chosen = self.found
         self._after(more)

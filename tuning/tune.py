@@ -31,26 +31,21 @@ def tune(
     loader: T,
     *,
     budget: float = BUDGET_S,
-    steps: int | None = None,
     dry: bool = False,
-    any_order: bool = False,
     any_random: bool = False,
 ) -> T:
     """Try this loader's settings during the training, from its next iteration on; returns the
     loader itself.
 
     `num_workers`, `prefetch_factor` and `pin_memory` take turns with the loader's own values for
-    some steps each. What is proven faster stays; otherwise the loader keeps its own settings. Where
-    the data set's source shows nothing but lookups, whole batches by one lookup (`__getitems__`)
-    are tried too. Only a loader whose batches depend on their indices alone is tuned, and the loop
-    gets the same batches as without tuning. The loader is recorded, as by `watch`, and the run
-    directory keeps the trials. When the program ends, one line on standard error says what was
-    found, and what to write into the code.
+    some steps each. What is proven faster stays; otherwise the loader keeps its own settings. Only
+    a loader whose batches depend on their indices alone is tuned, and the loop gets the same
+    batches as without tuning. The loader is recorded, as by `watch`, and the run directory keeps
+    the trials. When the program ends, one line on standard error says what was found, and what to
+    write into the code.
 
-    `budget`: the most seconds to spend on trying. `steps`: the number of batches of the whole
-    training; at most a tenth of them are used for trying. `dry`: try nothing, and say what would be
-    tried and why the rest would not. `any_order`: try `in_order=False` too; each batch still comes
-    once, as soon as it is ready. `any_random`: tune a data set that draws random numbers too; it
+    `budget`: the most seconds to spend on trying. `dry`: try nothing, and say what would be tried
+    and why the rest would not. `any_random`: tune a data set that draws random numbers too; it
     draws others under other settings.
 
     If the settings of a loader cannot change in mid-epoch, it is recorded only, and one line on
@@ -60,10 +55,8 @@ def tune(
     number = isinstance(budget, int | float) and not isinstance(budget, bool)
     if not (number and 0 < budget < math.inf):
         raise UsageError(f"budget must be a number of seconds above 0, not {budget!r}")
-    if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps <= 0):
-        raise UsageError(f"steps must be a whole number above 0, not {steps!r}")
     watched = watch(loader)
-    make = _tuning(watched, Options(budget, steps, dry, any_order, any_random), _said_at_exit)
+    make = _tuning(watched, Options(budget, dry, any_random), _said_at_exit)
     if make is not None:
         hand_out(watched, make)
     return watched

@@ -1,8 +1,8 @@
 """Decides on a loader's settings: looks at the loop, tries what may be faster, keeps what is
 proven, and watches it.
 
-This happens as batches are handed over, in the loop's thread; only predicting has its own thread.
-Once all is decided, it costs a batch two comparisons.
+This happens as batches are handed over, in the loop's thread. Once all is decided, it costs a batch
+two comparisons.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
 from statistics import median
 from typing import Any
 
@@ -22,9 +21,9 @@ from ..profiler.record.iterate.watch import loader_place
 from ..profiler.record.session.ranks import group_of_process, ranks
 from ..profiler.record.transit.measure import batch_size_of
 from ..profiler.store.run.tuning import asked, changed_words
+from .candidates import candidates_for
 from .evidence.guards import Depends
 from .evidence.settings import Settings, settings_of
-from .look import Look, candidates_for
 from .ranks import Following, Leading, meet
 from .record import Record, as_tried
 from .switch.driver import Driver
@@ -33,10 +32,10 @@ from .trial import Trial
 from .trying import Trying, timing
 from .window import Window, left_out
 
-# Epochs shorter than this are compared whole: starting workers is a part of them that may outweigh
-# all else.
+LOOK_BATCHES, LOOK_S = 60, 2.0  # before anything is predicted
+# Of shorter epochs, starting workers is a part that may outweigh all else, and that turns within an
+# epoch do not show.
 SHORT_EPOCH_S = 3.0
-STEP_SHARE = 0.1  # of a known length of training
 # After all is decided: below the user's own rate for so long, and it goes back.
 LONG_NS, BELOW = 30_000_000_000, 0.97
 REST_NS = 2_000_000_000  # between two windows in which what was chosen is watched
@@ -49,9 +48,7 @@ class Options:
     """How to tune; see `tune.tune`."""
 
     budget_s: float = BUDGET_S
-    steps: int | None = None
     dry: bool = False
-    any_order: bool = False
     any_random: bool = False
 
 
@@ -67,21 +64,18 @@ class Tuner(Driver):
         self.options, self.name, self.clock = options, name, clock
         self.loader = weakref.ref(loader)
         self.own = self.chosen = settings_of(loader)
-        self.most_steps = int(options.steps * STEP_SHARE) if options.steps else inf
         self.said = "the loop ended before anything was decided"
         self.decided = False
-        self.look, self.trying = Look(), Trying(self)
+        self.looking, self.trying = True, Trying(self)
         self.trials = self.trying.trials
         self.ranks: Leading | Following | None = None  # once they are known
         self.window: Window | None = None  # of a trial, or of what is watched
         self.record = Record()
         self.steps = self.last_ns = 0
-        self.by_epochs = False
         self.epoch_batches: int | None = None  # of the longest epoch that has ended
-        # Settings and batches of an iteration that has not ended.
-        self._going: tuple[Settings, int] | None = None
+        self._given = 0  # batches of an iteration that has not ended
         self._active: Callable[[], Turns | None] = lambda: None
-        self._wanted_ns = self._epoch_ns = self._below_since = self._rest_until = 0
+        self._began_ns = self._below_since = self._rest_until = 0
         self._written_ns = -WRITE_NS
 
     @property
@@ -95,8 +89,6 @@ class Tuner(Driver):
     # As the iterator calls it.
 
     def wanted(self, own: Settings) -> Settings:
-        self.look.wait()
-        self._wanted_ns = self.clock()
         if own != self.own:
             self.own = own
             self.decide("the loader's own settings were changed by the program")
@@ -113,14 +105,12 @@ class Tuner(Driver):
         return settings in kept or (trial is not None and settings in (trial.base, trial.candidate))
 
     def begun(self, iterator: Turns) -> None:
-        if self._going is not None:  # a loop that does not ask for more than there is
-            self._epoch_over(*self._going, self.last_ns)
-        self._active, self._epoch_ns = weakref.ref(iterator), self._wanted_ns
+        self._epoch_over(self._given)  # of a loop that does not ask for more than there is
+        self._active = weakref.ref(iterator)
         following = self.following
         window = self.window if following is None else following.window
         if window is not None:
-            out = left_out(window.settings, self.epoch_batches)
-            window.broken(window.left_out if self.by_epochs else out)
+            window.broken(left_out(window.settings, self.epoch_batches))
         self._note(iterator, iterator.settings, 0)
         self.write_again()
 
@@ -128,8 +118,6 @@ class Tuner(Driver):
         self._note(iterator, settings, iterator.given)
         if self.decided:
             self.write()
-        if self.by_epochs and self.window is not None:  # an epoch of two settings says nothing
-            self.window.left_out = max(1, self.window.left_out)
 
     def _note(self, iterator: Turns, settings: Settings, batch: int) -> None:
         step = iterator.pool.step
@@ -137,25 +125,12 @@ class Tuner(Driver):
 
     def ended(self, iterator: Turns) -> None:
         if self._active() is iterator:
-            self._epoch_over(iterator.settings, iterator.given, self.clock())
+            self._epoch_over(iterator.given)
 
-    def _epoch_over(self, settings: Settings, batches: int, now: int) -> None:
-        self._going = None
-        whole = batches >= (self.epoch_batches or 1)
-        self.epoch_batches = max(batches, self.epoch_batches or 0)
-        window, iterator = self.window, self._active()
-        if (
-            whole
-            and self.by_epochs
-            and iterator is not None
-            and window is not None
-            and settings == window.settings
-            and window.epoch(batches, (now - self._epoch_ns) / 1e9)
-        ):
-            if self.decided:
-                self._watch(iterator, window, now)
-            else:
-                self.trying.add(iterator, window, now)
+    def _epoch_over(self, batches: int) -> None:
+        self._given = 0
+        if batches:
+            self.epoch_batches = max(batches, self.epoch_batches or 0)
 
     def failed(self, settings: Settings, error: BaseException) -> None:
         name = "" if isinstance(error, Depends) else f"{type(error).__name__}: "
@@ -178,9 +153,9 @@ class Tuner(Driver):
         now = self.last_ns = self.clock()
         self.steps += 1
         settings = iterator.settings
-        self._going = settings, iterator.given
+        self._given = iterator.given
         if self.decided:
-            window = self.window if now >= self._rest_until and not self.by_epochs else None
+            window = self.window if now >= self._rest_until else None
             if window is not None and window.handed(now, *timing(iterator)):
                 self._watch(iterator, window, now)
                 self._rest_until = now + REST_NS
@@ -192,7 +167,7 @@ class Tuner(Driver):
             self._follow(self.ranks, iterator, now)
         elif self.ranks is not None and (why := self.ranks.listen(now)) is not None:
             self._leave_ranks(why, now)
-        elif self.look.found is None:
+        elif self.looking:
             self._look(batch, now)
         else:
             self.trying.handed(iterator, now)
@@ -200,23 +175,25 @@ class Tuner(Driver):
     # Looking.
 
     def _look(self, batch: Any, now: int) -> None:
-        look, own, any_order = self.look, self.own, self.options.any_order
-        if look.predicting or not look.handed(now) or (leading := self._met(now)) is None:
+        self._began_ns = self._began_ns or now
+        seconds = (now - self._began_ns) / 1e9
+        if seconds < LOOK_S or self.steps < LOOK_BATCHES or (leading := self._met(now)) is None:
             return
-        # Ranks take their turns within epochs, each at its own pace.
-        epoch_s = (self.epoch_batches or 0) * look.step_s(now)
-        self.by_epochs = 0 < epoch_s < SHORT_EPOCH_S and leading.world == 1
+        self.looking = False
+        if 0 < (self.epoch_batches or 0) * seconds / self.steps < SHORT_EPOCH_S:
+            self.decide(f"not tuned: its epochs take less than {SHORT_EPOCH_S:.0f} seconds")
+            return
         nbytes, tensors = (max(0, each) for each in batch_size_of(batch))
         self.trying.batch = nbytes, tensors
-        cores = self.trying.cores = leading.cores
-        look.predict(lambda: candidates_for(self.loader(), own, cores, any_order, nbytes))
+        self.trying.cores = leading.cores
+        self.trying.waiting = candidates_for(self.loader(), self.own, leading.cores)
 
     def _met(self, now: int) -> Leading | None:
         """The leading rank's part, once all ranks are here and this one leads. Nobody waits:
         batches go on."""
         if self.ranks is None:
             told = ranks(os.environ, group_of_process())
-            found = meet(self.loader(), told, self.look.began_ns, now)
+            found = meet(self.loader(), told, self._began_ns, now)
             if isinstance(found, str):
                 self.decide(f"not tuned: {found}")
                 return None
@@ -233,7 +210,7 @@ class Tuner(Driver):
         self.decided, self.said, self.chosen = True, said, chosen or self.own
         self.window = None
         if self.chosen != self.own:
-            self.window = Window(self.chosen, left_out(self.chosen, None, self.by_epochs))
+            self.window = Window(self.chosen, left_out(self.chosen, None))
         self.trying.trial, self.trying.waiting = None, []
         if isinstance(self.ranks, Leading):
             trials = tuple(map(as_tried, self.trials))

@@ -31,19 +31,16 @@ class Window:
 
     settings: Settings
     left_out: int
-    long: int = 1  # as many times as long
     epoch_batches: int | None = None
     steps_s: list[float] = field(default_factory=list)
     own_s: list[float] = field(default_factory=list)  # the loop's own work in each; nan: not known
     slowest: float = inf  # the rate of the slowest of other ranks: they train in step
     _seconds: float = 0.0
     _last_ns: int = -1
-    _epoch_own_s: list[float] = field(default_factory=list)
 
     def broken(self, left_out: int) -> None:
         """An iteration ended or began: the next step has no predecessor."""
         self.left_out, self._last_ns = left_out, -1
-        self._epoch_own_s.clear()
 
     def handed(self, t_ns: int, wait_ns: int | None, held_ns: int = 0) -> bool:
         """Count a batch that the loop has waited for so long; True if there are enough. `held_ns`:
@@ -56,33 +53,12 @@ class Window:
         if self._last_ns >= 0:
             step_s = (t_ns - self._last_ns - held_ns) / 1e9
             self.steps_s.append(step_s)
-            self.own_s.append(_own_s(step_s, wait_ns))
+            self.own_s.append(nan if wait_ns is None else max(0.0, step_s - wait_ns / 1e9))
             self._seconds += step_s
         self._last_ns = t_ns
-        return self._enough and len(self.steps_s) % max(1, self.settings.num_workers) == 0
-
-    def within_epoch(self, t_ns: int, wait_ns: int | None) -> None:
-        """Count a batch of an epoch that is compared whole."""
-        if self._last_ns >= 0:
-            self._epoch_own_s.append(_own_s((t_ns - self._last_ns) / 1e9, wait_ns))
-        self._last_ns = t_ns
-
-    def epoch(self, batches: int, seconds: float) -> bool:
-        """Count a whole epoch, with the start of its workers; True if there are enough. `left_out`
-        counts epochs then."""
-        if self.left_out > 0:
-            self.left_out -= 1
-            return False
-        own = self._epoch_own_s
-        self.steps_s += [seconds / batches] * batches
-        self.own_s += [sum(own) / len(own) if own else nan] * batches
-        self._seconds += seconds
-        return self._enough
-
-    @property
-    def _enough(self) -> bool:
         steps = len(self.steps_s)
-        return self._seconds >= self.long * WINDOW_S and steps >= self.long * WINDOW_STEPS
+        whole = steps % max(1, self.settings.num_workers) == 0
+        return whole and steps >= WINDOW_STEPS and self._seconds >= WINDOW_S
 
     def _ordinary(self) -> tuple[Steps, Steps]:
         """The steps that count, and the loop's own work in each: without pauses, and without what
@@ -117,36 +93,8 @@ class Window:
         return min(self.slowest, len(steps) / max(1e-9, float(steps.sum())))
 
 
-def _own_s(step_s: float, wait_ns: int | None) -> float:
-    return nan if wait_ns is None else max(0.0, step_s - wait_ns / 1e9)
-
-
-class Headroom:
-    """How many times as fast the loop could be if it never waited, from windows of the code's own
-    settings."""
-
-    def __init__(self, own: Settings) -> None:
-        self.own = own
-        self._seconds = self._own_s = 0.0
-
-    def add(self, window: Window) -> None:
-        """Ranks that train in step wait for the slowest within their own work, so their windows say
-        nothing."""
-        seconds, own = window.times
-        if window.settings == self.own and own is not None and window.slowest == inf:
-            self._seconds += seconds
-            self._own_s += own
-
-    @property
-    def factor(self) -> float | None:
-        """None if it is not known."""
-        return self._seconds / max(1e-9, self._own_s) if self._seconds else None
-
-
-def left_out(settings: Settings, epoch_batches: int | None, by_epochs: bool = False) -> int:
+def left_out(settings: Settings, epoch_batches: int | None) -> int:
     """How many batches to leave out at the beginning of a window: made ahead before it, or by new
-    workers. `by_epochs`: how many epochs, those in which kept workers start."""
-    if by_epochs:
-        return int(settings.persistent_workers)
+    workers."""
     ahead = 2 + settings.ahead
     return ahead if epoch_batches is None else min(ahead, max(1, epoch_batches // 4))

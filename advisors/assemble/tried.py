@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from ...profiler.base.metadata import Scalar
 from ...profiler.store.run.tuning import Three, Tried, Tuned, changed
 from ..schema.gains import LEAST_GAIN
 from ..schema.ranges import Range
@@ -48,7 +46,7 @@ def tuning_of(tuned: Tuned) -> Tuning:
 
 def trial_for(advice: Recommendation, tuned: Tuned | None) -> Tried | None:
     """The trial of what this advice changes, if it was measured."""
-    changes = _changes(advice)
+    changes = advice.change.params
     return tuned.trial_of(changes) if tuned is not None and changes else None
 
 
@@ -67,16 +65,9 @@ def why_not(advice: Recommendation, tuned: Tuned | None) -> str | None:
     if best is None or best.measured is None or advice.predicted.low > best.measured.mid:
         return None
     proven = changed(tuned.own, best.settings)
-    if any(proven.get(name, value) != value for name, value in _changes(advice).items()):
+    if any(proven.get(name, value) != value for name, value in advice.change.params.items()):
         return "Other settings were proven, and these are not certain to gain more."
     return None
-
-
-def _changes(advice: Recommendation) -> Mapping[str, Scalar]:
-    changes = advice.change.params
-    if advice.rule == "batched-getitems" and "batch_size" in changes:
-        return {"num_workers": 0, "batched": True}
-    return changes
 
 
 def _tried(advice: Recommendation, tuned: Tuned) -> Recommendation:

@@ -16,7 +16,7 @@ import inspect
 import re
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -168,17 +168,7 @@ def samplers_begun(multi: bool) -> int:
 
 def under_way(iterator: Any) -> int:
     """Batches that were asked for and not given yet."""
-    return len(tuple(tasks(iterator)))
-
-
-def tasks(iterator: Any) -> Iterable[int]:
-    """The numbers of the tasks that were asked for and not given yet."""
-    return getattr(iterator, "_task_info", ())
-
-
-def next_task(iterator: Any) -> int:
-    """The number of the task that it asks for next."""
-    return getattr(iterator, "_send_idx", 0)
+    return len(getattr(iterator, "_task_info", ()))
 
 
 def hold(iterator: Any) -> None:

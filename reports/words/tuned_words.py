@@ -27,14 +27,9 @@ def tuned_lead(tuning: Tuning, name: str = "") -> list[str]:
             changed = changed_words(tuning.own, best.settings)
             lines = [f"{about}: {changed} is faster; the loop ended before all was tried"]
         lines.append(_effect(best))
-        if best.settings.get("batched"):
-            lines.append(
-                "to keep it, take the code of the advice batched-getitems, which the report has"
-            )
-        else:
-            lines.append(
-                f"to keep it, write: DataLoader(…, {changed_words(tuning.own, best.settings)})"
-            )
+        lines.append(
+            f"to keep it, write: DataLoader(…, {changed_words(tuning.own, best.settings)})"
+        )
     return lines
 
 

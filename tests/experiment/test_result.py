@@ -92,19 +92,13 @@ SAID: dict[str, dict[str, Any]] = {
         "ended": True,
         "factor": NONE,
     },
-    "same distributions in batches (first 64), speed not measured, memory −5.00 MB": {
-        "random": True,
+    "same batches (first 64), speed not measured, memory −5.00 MB": {
         "memory_bytes": -5_000_000,
     },
     "different from batch 1,200 on: other values in [0], ×0.70 (0.60–0.80)": {
         "same_batches": False,
         "factor": SLOWER,
         "first_difference": Difference(1200, "other values in [0]"),
-    },
-    "other batches (first 64): the distribution of [0], speed not measured": {
-        "same_batches": False,
-        "random": True,
-        "first_difference": Difference(None, "the distribution of [0]"),
     },
     "batches not compared, not certainly faster or slower: ×1.00 (0.97–1.04)": {
         "same_batches": None,

@@ -200,14 +200,6 @@ def sides(tmp: Path) -> list[int]:
     return found
 
 
-def test_folders_of_killed_trials_are_removed_by_the_next(project: Path) -> None:
-    tmp = project.parent / "tmp"
-    left = tmp / "loaderscope-try-left"
-    lay(left, {"lock": "", "file": "x"})
-    tried(project, "--patch - -y train.py", FASTER.replace("400", "500"))
-    assert not left.exists()
-
-
 @pytest.mark.parametrize(
     ("arguments", "script"),
     [

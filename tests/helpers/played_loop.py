@@ -38,6 +38,5 @@ class PlayedLoop:
     def hand_over(self) -> None:
         self.given += 1
         self.driver.handed(self, 0)
-        self.driver.look.wait()
         if not self.seen or self.seen[-1][1] != self.settings:
             self.seen.append((self.given, self.settings))

@@ -61,7 +61,7 @@ class Script:
         self, loader: Any, plan: dict[int, Settings], kept: bool = True, at_once: bool = True
     ) -> None:
         self.plan, self.kept, self.at_once = plan, kept, at_once
-        self.pools = self.batches = self.held_ns = 0
+        self.pools = self.batches = 0
         self.compared = self.COMPARED
         self.own = self.now = settings_of(loader)
         self.events: list[Any] = []
@@ -125,9 +125,7 @@ class Restless(Script):
         super().__init__(loader, {})
         own = settings_of(loader)
         others = (Settings(1), Settings(2, 3), Settings(0), Settings(1, 1))
-        others += (Settings(0, batched=True),)
-        self.turns = [own, *(replace(each, in_order=own.in_order) for each in others)]
-        self.turns = [each for each in self.turns if why_refused(loader, own, each) is None]
+        self.turns = [own, *(each for each in others if why_refused(loader, own, each) is None)]
 
     def handed(self, iterator: Switching, batch: Any) -> None:
         self.batches += 1
@@ -150,14 +148,15 @@ def restless(loader: Any) -> Any:
 def deciding(loader: Any) -> Any:
     """Tuned as tuning decides, in a hurry: looks and trials take a few batches, and workers are
     always tried first."""
-    from loaderscope.tuning import candidates, look, trial, tune, tuner, window
+    from loaderscope.tuning import candidates, trial, tune, tuner, window
 
-    look.LOOK_BATCHES, look.LOOK_S = 12, 0.02
-    window.WINDOW_S, window.WINDOW_STEPS, trial.SHORT_PAIRS = 0.01, 3, 3
+    tuner.LOOK_BATCHES, tuner.LOOK_S = 12, 0.02
+    window.WINDOW_S, window.WINDOW_STEPS, trial.MOST_PAIRS = 0.01, 3, 3
+    tuner.SHORT_EPOCH_S = 0.0
 
     def hurried(loader: Any, own: Settings, *_: Any) -> list[candidates.Candidate]:
         more = replace(own.with_workers(3), prefetch_factor=4)
-        others = (own.with_workers(2), own.with_workers(0), more, own.looked_up)
+        others = (own.with_workers(2), own.with_workers(0), more)
         return [candidates.Candidate(each, None) for each in others if each != own]
 
     tuner.candidates_for = hurried

@@ -19,7 +19,7 @@ from loaderscope.advisors.schema.report_model import Range
 from loaderscope.profiler.record.session.ranks import Ranks
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.words.tuned_words import tuned_text
-from loaderscope.tuning import look, ranks, trying, tuner
+from loaderscope.tuning import candidates, ranks, trying, tuner
 from loaderscope.tuning.candidates import Candidate
 from loaderscope.tuning.evidence.settings import Settings
 from loaderscope.tuning.ranks import Following, Leading, Word, meet
@@ -80,7 +80,7 @@ class Job:
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def make(*rates: dict[Settings, float], tried: Any = (BETTER,), in_step: bool = True) -> Job:
         found = [Candidate(each, Range(1.8, 2.0, 2.2)) for each in tried]
-        monkeypatch.setattr(look, "usual", lambda own, cores, look_up: found)
+        monkeypatch.setattr(candidates, "usual", lambda own, cores: found)
         monkeypatch.setattr(trying, "room_left", lambda: Room(inf, inf, inf))
         return Job(tmp_path, list(rates), in_step)
 

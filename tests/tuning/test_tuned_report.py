@@ -11,11 +11,11 @@ import numpy as np
 
 from dashboard_samples import OWN
 from loaderscope.advisors.assemble.build_report import build_report
-from loaderscope.advisors.assemble.tried import trial_for, with_trials
+from loaderscope.advisors.assemble.tried import with_trials
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
-from loaderscope.profiler.store.run.tuning import Tried, Tuned, changed_words
+from loaderscope.profiler.store.run.tuning import Tried, Tuned
 from loaderscope.reports.html.html_report import render_html
 from loaderscope.reports.markdown.draw import render_markdown
 from loaderscope.reports.text.text import MORE_LINES, MOST_LINES, render_brief, render_text
@@ -87,27 +87,6 @@ def test_a_damaged_record_of_tuning_is_no_record(tmp_path: Path) -> None:
     again = open_run(tuned.path)
     assert again.loaders[0].tuning is None
     assert any("tune0.json" in note for note in again.loaders[0].notes)
-
-
-def test_whole_batches_that_were_proven_are_advised_whatever_the_waiting(tmp_path: Path) -> None:
-    run = full_run(tmp_path)
-    at_once = {**OWN, "num_workers": 0, "prefetch_factor": 2, "batched": True}
-    own, trial = OWN | {"prefetch_factor": 4, "batched": False}, tried_of(at_once, (2.0, 2.5, 3.0))
-    tuned = Tuned(own, at_once, True, "", (trial,), ())
-    advice = full_report(run).loaders[0].recommendations[0]
-    change = replace(advice.change, params={"batch_size": None})
-    whole = replace(advice, rule="batched-getitems", change=change)
-    assert trial_for(whole, tuned) is tuned.trials[0] and trial_for(advice, tuned) is None
-    with_code = with_trials(replace(full_report(run).loaders[0], recommendations=(whole,)), tuned)
-    assert effect_text(with_code.recommendations[0]).startswith("proved ×2.5 (2.0–3.0)")
-
-
-def test_whole_batches_in_words(tmp_path: Path) -> None:
-    at_once = {**OWN, "num_workers": 0, "batched": True}
-    proven = trial(at_once, outcome="proven", measured=[1.5, 1.6, 1.7])
-    text = tuned_text(tuned_run(tmp_path, chosen=at_once, trials=[proven]))
-    assert "take the code of the advice batched-getitems" in text and "DataLoader(" not in text
-    assert changed_words(OWN, at_once) == "num_workers=0, whole batches by one lookup"
 
 
 def test_without_workers_what_is_said_of_them_is_nothing() -> None:

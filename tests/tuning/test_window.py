@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from loaderscope.tuning.evidence.settings import Settings
-from loaderscope.tuning.window import HELD, WINDOW_S, WINDOW_STEPS, Headroom, Window
+from loaderscope.tuning.window import HELD, WINDOW_S, Window
 
 OWN, WORKERS = Settings(0), Settings(4)
 MS = 1_000_000
@@ -84,28 +84,8 @@ def test_what_lies_between_two_iterations_is_no_step() -> None:
     assert found.steps_s == pytest.approx([*[0.01] * 9, 0.01 - held_ns / 4e9])
 
 
-def test_a_long_window_is_as_many_times_as_long() -> None:
-    short, long = (Window(OWN, 0, each) for each in (1, 4))
-    for found in (short, long):
-        played(found, itertools.repeat((0.0, 100.0)))
-    assert (len(short.steps_s), len(long.steps_s)) == (WINDOW_STEPS, 4 * WINDOW_STEPS)
-
-
 @pytest.mark.parametrize(("wait_ms", "waits"), [(1, False), (30, True)])
 def test_a_loop_that_waits_for_nothing_has_nothing_to_gain(wait_ms: float, waits: bool) -> None:
-    found, headroom = Window(OWN, left_out=0), Headroom(OWN)
+    found = Window(OWN, left_out=0)
     assert played(found, itertools.repeat((wait_ms, 100.0 - wait_ms)))
-    headroom.add(found)
-    assert found.waits == waits and headroom.factor == pytest.approx(100 / (100 - wait_ms))
-
-
-def test_headroom_is_of_the_code_s_own_settings_and_of_what_is_known() -> None:
-    headroom, other, unknown = Headroom(OWN), Window(WORKERS, 0), Window(OWN, 0)
-    of_ranks = Window(OWN, 0, slowest=5.0)
-    played(other, bursts())
-    played(of_ranks, itertools.repeat((50.0, 50.0)))
-    for step in range(20):
-        unknown.handed(step * 100 * MS, None)
-    for each in (other, unknown, of_ranks):
-        headroom.add(each)
-    assert headroom.factor is None and unknown.waits
+    assert found.waits == waits

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-from loaderscope.tuning import look, trial, trying, window
+from loaderscope.tuning import trial, trying, tuner, window
 
 MORE_S = 40.0
 
@@ -47,7 +47,7 @@ def say(line: str) -> None:
 
 
 def main() -> None:
-    look.LOOK_S, look.LOOK_BATCHES, window.WINDOW_S, trial.MOST_PAIRS = 0.2, 20, 0.1, 3
+    tuner.LOOK_S, tuner.LOOK_BATCHES, window.WINDOW_S, trial.MOST_PAIRS = 0.2, 20, 0.1, 3
     trying.MOST = 1
     dist.init_process_group("gloo")
     rank = dist.get_rank()

@@ -19,7 +19,7 @@ from ...profiler.record.session import session as sessions
 from .batches import memory_of, tensors_of, views, why_not_sent
 from .guards import DRAWS, FAR_NS, VIEWS, WRITES, ObservedFetch
 from .program import waits_for_any_child, written_in_place
-from .samplers import drawn_at_once, generator_of, may_hear
+from .samplers import drawn_at_once, generator_of
 from .settings import Settings
 from .shared_files import SharedHandles
 from .state import State
@@ -64,13 +64,11 @@ class Evidence:
         self._fetch: ObservedFetch | None = None
         # That every fetch opens; None before the first fetch of which that is known.
         self._files: dict[str, Any] | None = None
-        self.compared: set[tuple[int, bool]] = set()  # `Settings.made_by`, found equal
-        self._sampler: State | None = None
-        self._sampler_hears = may_hear(loader._index_sampler)
-        self._first_draw = True
-        self._epoch_draws = 0  # of the last epoch that was drawn to its end
-        self._torchs_own = drawn_at_once(loader._index_sampler)
+        self.compared: set[int] = set()  # numbers of workers whose batches were found equal
+        self._sampler: State | None = None  # of one whose indices may be drawn early
+        self._drawn_at_once = drawn_at_once(loader._index_sampler)
         self._has_generator = generator_of(loader._index_sampler) is not None
+        self._epoch_draws = 0  # of the last epoch that was drawn to its end
 
     # Which settings are allowed.
 
@@ -81,7 +79,7 @@ class Evidence:
             why = "too few of its batches were checked"
         if why is None and other.num_workers and not own.num_workers:
             why = self.why_no_workers
-        if why is None and own.num_workers and not other.num_workers and not other.batched:
+        if why is None and own.num_workers and not other.num_workers:
             why = self.why_not_here
         if why is None and other.ahead > own.ahead and not self.draws_early(0):
             why = (
@@ -100,13 +98,10 @@ class Evidence:
 
     def draws_early(self, drawn: int) -> bool:
         """Whether another index may be drawn earlier than the code's own settings draw it, after so
-        many. The draw that finds the end is never early if it moves a generator that the program
-        has."""
-        if self._sampler_hears:
-            return False
-        if self._has_generator:
-            return drawn < self._epoch_draws
-        return self._torchs_own or self._epoch_draws > 0
+        many. The last one, which may find the end, is never early if that moves a generator that
+        the program has."""
+        late = self._has_generator and drawn + 1 >= self._epoch_draws
+        return self._drawn_at_once and not late
 
     # As the loop goes on.
 
@@ -126,10 +121,10 @@ class Evidence:
             self._judge_state(found)
             if own.num_workers:
                 found.changed(full=True)  # what is far is read for the first time
-        sampler = loader._index_sampler
-        others = (loader.dataset, loader.collate_fn, loader.generator, generator_of(sampler))
-        self._sampler = State({"the sampler": sampler}, others)
-        self._first_draw = True
+        if self._drawn_at_once:
+            sampler = loader._index_sampler
+            others = (loader.dataset, loader.collate_fn, loader.generator, generator_of(sampler))
+            self._sampler = State({"the sampler": sampler}, others)
         self._looking = self.changed_in_epoch = False
         if changed is not None and own.persistent_workers:
             self.end(f"the program changes {changed}, which kept workers do not see")
@@ -144,8 +139,7 @@ class Evidence:
 
     def epoch_ends(self, draws: int) -> None:
         """It was drawn to its end, after so many indices."""
-        if not self._sampler_hears:
-            self._epoch_draws = draws
+        self._epoch_draws = draws
 
     def asked(self, by_own: bool, iterator: Any) -> str | None:
         """The loop asks for a batch, which this iterator of torch's will make. Returns what the
@@ -157,7 +151,7 @@ class Evidence:
         may = self.may_look(began)
         self._far = self._asked < LOOKS or began >= self._far_from
         # Workers, the code's own or others, have the data set as it was when the epoch began.
-        unseen = not by_own and self._own_workers and self._torchs_own and iterator._num_workers > 0
+        unseen = not by_own and self._own_workers and iterator._num_workers > 0
         self._looking = may and (self._far or not unseen)
         if not self._looking:
             return None
@@ -172,25 +166,6 @@ class Evidence:
             self._fetch = ObservedFetch(fetcher, self._streams, self._handles if looks else None)
         self._spent_ns += self._clock() - began
         return changed
-
-    def draw(self, draw: Callable[[], Any], generator: Any = None) -> Any:
-        """Draw the sampler's next index, and check what that changes. `generator`: the sampler's,
-        which the loop may use too."""
-        if self._settled:
-            return draw()
-        state = generator.get_state() if generator is not None and not self._sampler_hears else None
-        looking = self._looking and self._far and not self._sampler_hears
-        before = self._streams.look() if looking else None
-        index = draw()
-        moved = state is not None and not generator.get_state().equal(state)
-        if looking:
-            began = self._clock()
-            moved |= self._streams.look() != before
-            self._heard()
-            self._spent_ns += 2 * (self._clock() - began)  # as much before the draw
-        self._sampler_hears |= moved and not self._first_draw
-        self._first_draw = False
-        return index
 
     def made(self, batch: Any, own: Settings) -> None:
         """The code's own settings have made a batch that was asked for."""
@@ -220,15 +195,10 @@ class Evidence:
             self.changed_in_epoch = True
             self._judge_state(self.data.again())
             self.end(f"the loop changes {changed} between batches")
-        heard = self._heard(far_ns)
-        return changed or heard
-
-    def _heard(self, far_ns: int = 0) -> str | None:
-        """What has changed of the sampler, which is no longer looked at then."""
         heard = self._sampler.changed(far_ns) if self._sampler is not None else None
         if heard is not None:
-            self._sampler_hears, self._sampler = True, None
-        return heard
+            self._drawn_at_once, self._sampler = False, None
+        return changed or heard
 
     # What speaks against it.
 

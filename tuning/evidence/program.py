@@ -61,11 +61,11 @@ def written_in_place(name: str) -> str | None:
     return None
 
 
-def assigned(name: str, to: str = "") -> bool:
-    """Whether an attribute of this name is assigned, of something among whose names is one with
-    `to` in it. What a constructor assigns does not count."""
+def assigned(name: str) -> bool:
+    """Whether an attribute of this name is assigned, of something that is called a sampler. What a
+    constructor assigns does not count."""
     owners = (writes.owners.get(name, ()) for _, writes in _naming(name))
-    return any(to in owner.lower() for found in owners for owner in found)
+    return any("sampler" in owner.lower() for found in owners for owner in found)
 
 
 class _Writes(NamedTuple):

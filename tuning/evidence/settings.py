@@ -7,12 +7,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from ...advisors.code.batched.batch_values import NotArrays
 from ...profiler.base import torch_parts
 from ...profiler.base.torch_parts import DEFAULT_PREFETCH, TORCH
 from ...profiler.record.iterate.watch import kind_of
 from ...profiler.store.run.tuning import changed
-from .whole_batches import whole_batches
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -22,8 +20,6 @@ class Settings(msgspec.Struct, frozen=True):
     prefetch_factor: int = DEFAULT_PREFETCH
     pin_memory: bool = False
     persistent_workers: bool = False  # only with workers
-    in_order: bool = True
-    batched: bool = False  # each batch by one lookup, in the training process
 
     def arguments(self) -> dict[str, Any]:
         """As written in a call of DataLoader(): without workers, most of them must be left out."""
@@ -33,15 +29,11 @@ class Settings(msgspec.Struct, frozen=True):
                 "prefetch_factor": self.prefetch_factor,
                 "persistent_workers": self.persistent_workers,
             }
-        if not self.in_order:
-            found["in_order"] = False
-        if self.batched:
-            found["batched"] = True  # no argument of DataLoader's: code for the data set
         return found
 
     def with_workers(self, number: int) -> Settings:
         """The same with so many workers; without any, settings of workers have their defaults."""
-        kept = replace(self, num_workers=number, batched=False)
+        kept = replace(self, num_workers=number)
         return (
             kept
             if number
@@ -52,21 +44,6 @@ class Settings(msgspec.Struct, frozen=True):
     def ahead(self) -> int:
         """The most batches made before the loop asks for them."""
         return self.num_workers * self.prefetch_factor
-
-    @property
-    def any_order(self) -> bool:
-        """Whether batches come as soon as they are ready: only workers can be out of order."""
-        return self.num_workers > 0 and not self.in_order
-
-    @property
-    def made_by(self) -> tuple[int, bool]:
-        """The part on which batches may depend."""
-        return self.num_workers, self.batched
-
-    @property
-    def looked_up(self) -> Settings:
-        """The same with whole batches by one lookup, in the training process."""
-        return replace(self.with_workers(0), batched=True)
 
     def changed_from(self, other: Settings) -> dict[str, Any]:
         """The arguments to write in place of those of `other`."""
@@ -81,7 +58,6 @@ def settings_of(loader: Any) -> Settings:
         prefetch_factor=loader.prefetch_factor or DEFAULT_PREFETCH,
         pin_memory=bool(loader.pin_memory),
         persistent_workers=bool(workers and loader.persistent_workers),
-        in_order=bool(getattr(loader, "in_order", True)),
     )
 
 
@@ -93,6 +69,8 @@ def why_fixed(loader: Any) -> str | None:
         return "it is no DataLoader"
     if isinstance(loader.dataset, IterableDataset):
         return "its data set is iterable: only its workers know how far they have read"
+    if not getattr(loader, "in_order", True):
+        return "it has in_order=False, so its batches come in another order each time"
     if isinstance(loader.dataset, MapDataPipe):
         return "its data set is a data pipe, which is divided among the workers when they start"
     family = kind_of(loader)
@@ -104,22 +82,11 @@ def why_fixed(loader: Any) -> str | None:
     return f"this version of torch is not supported: {missing[0]}" if missing else None
 
 
-def why_refused(loader: Any, own: Settings, other: Settings, any_order: bool = False) -> str | None:
-    """Why this loader cannot have these settings; None if it can. `any_order`: the order does not
-    matter to the user."""
-    if other.in_order != own.in_order:
-        if not any_order:
-            return "batches would come in another order"
-        if not hasattr(loader, "in_order"):
-            return "this version of torch has no in_order"
+def why_refused(loader: Any, own: Settings, other: Settings) -> str | None:
+    """Why this loader cannot have these settings; None if it can."""
     if not other.num_workers and own.num_workers:
         if loader.worker_init_fn is not None:
             return "worker_init_fn needs workers"
         if loader.timeout:
             return "timeout needs workers"
-    if other.batched:
-        try:
-            whole_batches(loader)
-        except NotArrays as reason:
-            return f"whole batches cannot be looked up: {reason}"
     return None

@@ -17,7 +17,6 @@ class Driver:
 
     def __init__(self, pools: int = 0) -> None:
         self.pools = pools  # made so far besides those that an untuned loader makes
-        self.held_ns = 0  # that switching has made the loop wait so far
 
     @property
     def settled(self) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 
 from ...profiler.base import torch_parts
 from ...profiler.guard.error_origin import is_ours
-from ..evidence.samplers import generator_of
 from ..evidence.settings import Settings
 from ..evidence.streams import epoch_seed, fresh_generator
 from .order import Order
@@ -40,7 +39,7 @@ def begin_epoch(
     orders: list[Order] = []
 
     def begin() -> Order:
-        orders.append(_order(loader, maker, iter(loader._index_sampler)))
+        orders.append(_order(maker, iter(loader._index_sampler)))
         return orders[-1]
 
     if before is None:
@@ -50,9 +49,8 @@ def begin_epoch(
     return before, orders[-1], None
 
 
-def _order(loader: Any, maker: PoolMaker, source: Iterator[Any]) -> Order:
-    generator = generator_of(loader._index_sampler)
-    return Order(source, maker.settings.ahead, maker.evidence, generator)
+def _order(maker: PoolMaker, source: Iterator[Any]) -> Order:
+    return Order(source, maker.settings.ahead, maker.evidence)
 
 
 def _by_guest(
@@ -72,7 +70,7 @@ def _by_guest(
         if own.num_workers:
             torch_parts.check_number_of_workers(loader)
     after = stream.get_state()
-    order, failure = _order(loader, maker, source), None
+    order, failure = _order(maker, source), None
     order.catch_up()
     if settings != own:
         try:

@@ -3,46 +3,32 @@
 A sampler may depend on the loop: on weights that a training writes, on a shared generator, on a
 batch size that grows. So indices are drawn when the code's own settings would draw them: with
 workers, `num_workers × prefetch_factor` batches at the beginning and one more with each batch
-handed over; without, one when a batch is asked for. They are drawn earlier only if the sampler was
-shown not to depend on anything in between.
+handed over; without, one when a batch is asked for. They are drawn earlier only from a sampler of
+torch's own that depends on nothing in between.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..evidence.evidence import Evidence
-
-
-class _Early(NamedTuple):
-    """An early draw. `before` and `after` are the states of the sampler's generator, if it has
-    one."""
-
-    error: BaseException | None
-    before: Any
-    after: Any
 
 
 class Order:
     """What the sampler draws in one epoch. All pools of the epoch take their indices from here."""
 
-    def __init__(
-        self, source: Iterator[Any], ahead: int, evidence: Evidence, generator: Any = None
-    ) -> None:
+    def __init__(self, source: Iterator[Any], ahead: int, evidence: Evidence) -> None:
         """`ahead`: how many batches the code's own settings draw before they are asked for.
-        `evidence` checks each draw, and allows early ones. `generator`: the sampler's, if it was
-        given one."""
-        self._source, self._ahead, self._generator = source, ahead, generator
-        self._evidence = evidence
+        `evidence` allows early draws."""
+        self._source, self._ahead, self._evidence = source, ahead, evidence
         self._ready: deque[Any] = deque()  # drawn or given back, and not taken
-        self._early: deque[_Early] = deque()  # draws that are not due yet, the first of them first
+        self._early: deque[Exception | None] = deque()  # what draws raised that are not due yet
         self._due = 0  # draws that the code's own settings would have made by now
         self._limit = ahead
-        self.taken = 0
-        self.waiting: dict[int, Any] = {}  # taken, and not handed to the loop yet, by number
+        self.waiting: deque[Any] = deque()  # taken, and not handed to the loop yet
         self.handed_over = 0
         self.exhausted = False
         self._raised: BaseException | None = None  # by the sampler
@@ -74,8 +60,7 @@ class Order:
             if not self._ready:
                 raise StopIteration
         index = self._ready.popleft()
-        self.waiting[self.taken] = index
-        self.taken += 1
+        self.waiting.append(index)
         return index
 
     # As the loop goes on.
@@ -96,14 +81,10 @@ class Order:
             except StopIteration:
                 continue  # as with workers, which ask again with each batch
 
-    def handed(self, under_way: Container[int] = ()) -> Any:
-        """Hand a batch to the loop: the first waiting one that is not under way. Returns its
-        index."""
+    def handed(self) -> Any:
+        """Hand the first waiting batch to the loop. Returns its index."""
         self.handed_over += 1
-        for number in self.waiting:
-            if number not in under_way:
-                return self.waiting.pop(number)
-        return None
+        return self.waiting.popleft() if self.waiting else None
 
     # What is left.
 
@@ -116,7 +97,7 @@ class Order:
     def ends_soon(self) -> bool:
         """Whether an early draw found the end or an error, which the code's own settings would not
         know yet."""
-        return bool(self._early) and self._early[-1].error is not None
+        return bool(self._early) and self._early[-1] is not None
 
     @property
     def over(self) -> bool:
@@ -132,12 +113,12 @@ class Order:
     def give_back(self, kept: int) -> None:
         """Let another pool take all waiting indices but the first `kept`."""
         while len(self.waiting) > kept:
-            self._ready.appendleft(self.waiting.popitem()[1])
+            self._ready.appendleft(self.waiting.pop())
 
     def keep(self, count: int) -> None:
         """Keep the last `count` waiting indices: the others were lost to an error, as in torch."""
         while len(self.waiting) > count:
-            del self.waiting[next(iter(self.waiting))]
+            self.waiting.popleft()
             self.handed_over += 1  # the loop has had its error instead
 
     # Errors of the sampler.
@@ -158,9 +139,7 @@ class Order:
     def _draw(self) -> None:
         self._due += 1
         if self._early:
-            error, before, after = self._early.popleft()
-            if before is not None and self._generator.get_state().equal(before):
-                self._generator.set_state(after)
+            error = self._early.popleft()
             if error is None:
                 return
             self._note(error)
@@ -169,27 +148,20 @@ class Order:
             finally:
                 del error  # or this frame and the error would keep each other
         try:
-            index = self._evidence.draw(self._source.__next__, self._generator)
+            index = next(self._source)
         except BaseException as error:
             self._note(error)
             raise
         self._ready.append(index)
 
     def _draw_early(self) -> None:
-        """Draw, and leave the generator as it was."""
-        generator = self._generator
-        error: Exception | None = None
-        before = after = None if generator is None else generator.get_state()
         try:
             self._ready.append(next(self._source))
+            self._early.append(None)
         except StopIteration:
-            error = StopIteration()  # without the frames in which it was met
-        except Exception as raised:
-            error = raised
-        if generator is not None:
-            after = generator.get_state()
-            generator.set_state(before)
-        self._early.append(_Early(error, before, after))
+            self._early.append(StopIteration())  # without the frames in which it was met
+        except Exception as error:
+            self._early.append(error)
 
     def _note(self, error: BaseException) -> None:
         if isinstance(error, StopIteration):

@@ -16,7 +16,6 @@ from ..evidence.evidence import Evidence
 from ..evidence.guards import CollateInWorker, FetchHere
 from ..evidence.settings import Settings
 from ..evidence.streams import fresh_generator, numbered_seed
-from ..evidence.whole_batches import as_made, whole_batches
 from ..evidence.worker_context import WorkerContext
 from .driver import Driver
 from .order import Order
@@ -33,7 +32,6 @@ class Pool:
     def __init__(self, iterator: Any, settings: Settings, guest: bool) -> None:
         self.iterator, self.settings, self.guest = iterator, settings, guest
         self.workers: WorkerContext | None = None  # how they start, unless torch starts them
-        self._shift = 0  # from the numbers of torch's tasks to those of the order
 
     @property
     def started(self) -> bool:
@@ -49,10 +47,6 @@ class Pool:
     def pids(self) -> list[int]:
         return [each.pid for each in getattr(self.iterator, "_workers", ())]
 
-    def under_way(self) -> set[int]:
-        """The numbers in the order of the batches that it has not given yet."""
-        return {task + self._shift for task in torch_parts.tasks(self.iterator)}
-
     def begin_epoch(self, loader: Any, sampler: Any) -> None:
         """Begin another epoch."""
         self.iterator._index_sampler = sampler
@@ -60,11 +54,9 @@ class Pool:
             self.iterator._reset(loader)
         finally:
             self.iterator._index_sampler = loader._index_sampler
-        self._shift = 0
 
     def draw_from(self, order: Order) -> None:
         """Make the batches of this order from now on. Raises what the sampler raises."""
-        self._shift = order.taken - torch_parts.next_task(self.iterator)
         torch_parts.go_on(self.iterator, order)
 
     def top_up(self, order: Order) -> None:
@@ -175,7 +167,7 @@ class PoolMaker:
         self, settings: Settings, first: Any, later: bool = False, witness: bool = False
     ) -> Pool:
         """With other settings, waiting for an order. A witness shows whether this process could
-        fetch instead of workers. Raises NotArrays if whole batches cannot be looked up."""
+        fetch instead of workers."""
         loader, own, evidence = self._loader(), self.settings, self.evidence
         view = self._view(settings)
         if settings.num_workers:
@@ -184,12 +176,10 @@ class PoolMaker:
             view.collate_fn = CollateInWorker(
                 loader.collate_fn, not evidence.any_random, data, strict=witness
             )
-        elif settings.batched:
-            view.dataset, view.collate_fn = whole_batches(loader), as_made
         pool = self._further(view, settings, first, later)
         if settings.num_workers:
             torch_parts.let_die(pool.iterator)
-        elif own.num_workers and not settings.batched:  # what is looked up draws and opens nothing
+        elif own.num_workers:
             fetcher = pool.iterator._dataset_fetcher
             FetchHere(fetcher, lambda: evidence.data if evidence.may_look() else None)
         return pool

@@ -25,16 +25,14 @@ from .turns import Turns
 def handing_out(driver: Driver, any_random: bool = False) -> Callable[[Any], Any]:
     """What `watch.hand_out` takes for a loader that this driver tunes. With `any_random`, random
     augmentation may draw other numbers."""
-    kept: list[Pool] = []  # whose workers stay for the next iteration, unlike the code's own
     evidence: list[Evidence] = []
 
     def make(loader: Any) -> Any:
-        if driver.settled and not kept:
+        if driver.settled:
             return iterator_like(loader, loader, loader.num_workers)
         if not evidence or evidence[0].pid != os.getpid():
-            kept.clear()
             evidence[:] = [Evidence(loader, any_random)]
-        iterator = Switching(loader, driver, kept, evidence[0])
+        iterator = Switching(loader, driver, evidence[0])
         of_torch: Any = type(iterator.pool.iterator)
         iterator.__class__ = named_as(of_torch)
         return iterator
@@ -45,17 +43,12 @@ def handing_out(driver: Driver, any_random: bool = False) -> Callable[[Any], Any
 class Switching(Turns):
     """One iteration over a tuned loader, or all of them if the loader keeps its workers."""
 
-    def __init__(self, loader: Any, driver: Driver, kept: list[Pool], evidence: Evidence) -> None:
+    def __init__(self, loader: Any, driver: Driver, evidence: Evidence) -> None:
         super().__init__(driver, evidence)
-        self._kept = kept
         # The loader holds on to the iterator of its persistent workers: no circle.
         self.loader = weakref.ref(loader) if loader.persistent_workers else lambda: loader
         self._seed_drawn = False  # which loaders that keep their workers draw once
-        self._over = False  # and another iteration goes on with the workers
-        before = kept.pop() if kept else None
-        while kept:  # of iterations at the same time
-            kept.pop().end()
-        self._begin(loader, before)
+        self._begin(loader, None)
 
     # The beginning of an epoch.
 
@@ -71,7 +64,7 @@ class Switching(Turns):
         if settings != own:
             if self.evidence.why is not None:
                 self._tell(self.driver.failed, settings, Depends(self.evidence.why))
-            compared = settings.made_by in self.evidence.compared or not self.driver.compared
+            compared = settings.num_workers in self.evidence.compared or not self.driver.compared
             if self.why_not(settings) is not None or not compared:
                 settings = own
         if before is not None:
@@ -106,8 +99,6 @@ class Switching(Turns):
         return self
 
     def __next__(self) -> Any:
-        if self._over:
-            raise StopIteration
         if self.evidence.pid != os.getpid():
             self._be_of_child()
         if self._idle.released:
@@ -150,7 +141,7 @@ class Switching(Turns):
 
     def _hand_over(self, batch: Any) -> Any:
         pool, order = self.pool, self.order
-        index = order.handed(pool.under_way() if pool.settings.any_order else ())
+        index = order.handed()
         order.catch_up()
         self.given += 1
         if not pool.guest:
@@ -208,8 +199,6 @@ class Switching(Turns):
                 self._tell(self.driver.failed, pool.settings, error)
             self._fall_back()
             return False
-        if pool.settings.any_order:
-            order.handed(pool.under_way())  # the one that is lost
         at_work = [each for each in (pool, self.next_pool) if each is not None]
         order.keep(sum(torch_parts.under_way(each.iterator) for each in at_work))
         # Idle workers are told to end while that reaches the loop: once the error has made garbage
@@ -219,16 +208,12 @@ class Switching(Turns):
         return True
 
     def _come_to_the_end(self) -> None:
-        pool = self.pool
         self.evidence.epoch_ends(self.order.handed_over)
-        self._shut_down(pool)
+        self._shut_down(self.pool)
         self._tell(self.driver.ended, self)
         if not self.own.persistent_workers:
             # One that is made anew each epoch lives no longer than without us.
             self.loader = lambda: None
-            if pool.settings.persistent_workers:
-                self._kept.append(pool)
-                self._over = True
 
     def _be_of_child(self) -> None:
         """The program has forked, and its child goes on with this iteration: no worker belongs to

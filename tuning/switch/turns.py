@@ -101,19 +101,17 @@ class Turns:
             self._drop_pending()
             if isinstance(error, Depends):
                 error = Depends(reason_of(error))  # a worker's comes with its traceback
-                if self._fetches_for_workers(settings):
+                if self.own.num_workers and not settings.num_workers:
                     self.evidence.why_not_here = self.evidence.why_not_here or error.args[0]
                 else:
                     self.evidence.end(error.args[0])
             self._tell(self.driver.failed, settings, error)
             return False
 
-    def _fetches_for_workers(self, settings: Settings) -> bool:
-        return bool(self.own.num_workers) and not settings.num_workers and not settings.batched
-
     def _make(self, settings: Settings) -> bool:
         began_ns, first = now_ns(), self.pool.step
-        witness = self._fetches_for_workers(settings) and not self.evidence.nothing_changed_here
+        here = self.own.num_workers > 0 and not settings.num_workers
+        witness = here and not self.evidence.nothing_changed_here
         if settings == self.own:
             pool = self._maker.own_again(first, later=True)
         else:
@@ -151,7 +149,7 @@ class Turns:
                 raise Depends(f"the loop changes {changed} between batches")
         self._pending = None
         if pool.guest:
-            self.evidence.compared.add(pool.settings.made_by)
+            self.evidence.compared.add(pool.settings.num_workers)
         elif pool.settings.num_workers:
             torch_parts.watch_over(pool.iterator)
         return self._turn_to(pool, began_ns)
@@ -194,7 +192,6 @@ class Turns:
         """Switching has made the loop wait since then."""
         held_ns = now_ns() - began_ns
         self.waited_ns += held_ns
-        self.driver.held_ns += held_ns
         if self.pool.step is not None:
             self.pool.step.held_up(held_ns)
 

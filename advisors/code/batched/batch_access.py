@@ -7,11 +7,9 @@ Each access gives exactly what `default_collate` makes of the single samples: th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ....profiler.store.inspection import Attribute, Part
-from ...case.code_text import identifier, with_imports
-from ..template import code_from
+from ...case.code_text import identifier
 from .access import Plan, Sample, leaves, read_access
 from .batch_values import ROWS, Value, look_up
 
@@ -39,14 +37,6 @@ class Access:
     def lists(self) -> int:
         """Leaves that are read value by value."""
         return sum(leaf.form == "list" for leaf in leaves(self.plan.result))
-
-    def batches(self, dataset: Any) -> Any:
-        """What the code makes of this data set, which must be the one that was looked at: its code
-        is run."""
-        names: dict[str, Any] = {"dataset": dataset}
-        then = f"{self.definition}\n\nbatches = {self.expression}\n"
-        exec(with_imports(code_from("batches", then=then)), names)
-        return names["batches"]
 
 
 def in_subsets(part: Part) -> tuple[Part, str]:

@@ -17,8 +17,7 @@ What to change
     Let a sampler draw whole batches of indices and index the arrays with them (`batch_size=None`),
     with no workers. The code is written for this data set and gives the same batches, in the same
     order for the same seed. If the loader has a collate function of its own, a `__getitems__`
-    that returns the list of samples is written instead. `loaderscope tune` tries it while training
-    goes on, and a gain it has proven is advised whatever the waiting.
+    that returns the list of samples is written instead. `loaderscope try` proves the gain.
 
 When not to
     If a sample is decoded, parsed or read from a file, fetching many at once saves nothing: from
@@ -69,10 +68,8 @@ _TABLES = ("dataframe", "hdf5", "arrow", "hf", "zarr", "lmdb")
 
 
 def examine(case: Case) -> Outcomes:
-    sample_us, share, proven = sample_time_us(case), making_share(case), _proven(case)
-    if not _fetched_one_by_one(case) or sample_us is None:
-        return
-    if share < MAIN_PART and not proven:
+    sample_us, share = sample_time_us(case), making_share(case)
+    if not _fetched_one_by_one(case) or sample_us is None or share < MAIN_PART:
         return
     evidence: Evidence = {
         "fetch a sample": us(sample_us),
@@ -85,7 +82,7 @@ def examine(case: Case) -> Outcomes:
         if not (own_collate(case) or form_of(case).by_hand or waits or sample_us >= DECODING_US):
             yield _hugging_face(case, sample_us, evidence)
         return
-    if not proven and (sample_us >= DECODING_US or (waits and file_suffix(case) is not None)):
+    if sample_us >= DECODING_US or (waits and file_suffix(case) is not None):
         # Decoded or read: at most the call itself would be saved. Tables are another matter: one
         # request for many rows is cheaper than many.
         if not case.compute_bound and sample_us > 2 * CALL_US and held(case, *_TABLES) is None:
@@ -102,15 +99,8 @@ def examine(case: Case) -> Outcomes:
                 "a __getitem__ that takes a tensor of indices, with batch_size=None"
             )
         return
-    if sample_us < LOOK_UP_US or proven:
+    if sample_us < LOOK_UP_US:
         yield _advice(case, form, sample_us, evidence)
-
-
-def _proven(case: Case) -> bool:
-    """Whether it was tried while the loop ran, and was faster: waiting says less than that."""
-    tuned = case.loader.tuning
-    trials = tuned.trials if tuned is not None else ()
-    return any(each.outcome == "proven" and each.settings.get("batched") is True for each in trials)
 
 
 def _fetched_one_by_one(case: Case) -> bool:

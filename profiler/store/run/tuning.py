@@ -19,7 +19,6 @@ from ...base.torch_parts import DEFAULT_PREFETCH
 
 MOST_TRIALS, MOST_SWITCHES = 64, 1000
 OF_WORKERS = ("prefetch_factor", "persistent_workers", "in_order")
-WHOLE_BATCHES = "whole batches by one lookup"  # in words: no argument of DataLoader's says it
 # What a dashboard asks a tuned loader for: to keep what is tried now, to put the code's settings
 # back, to try no more.
 TuneCommand = Literal["keep", "back", "stop"]
@@ -101,17 +100,14 @@ def changed(own: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> dict[s
         "prefetch_factor": DEFAULT_PREFETCH,
         "persistent_workers": False,
         "in_order": True,
-        "batched": False,
         **own,
     }
     return {name: value for name, value in settings.items() if own.get(name) != value}
 
 
 def changed_words(own: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> str:
-    """The same as one writes it; whole batches, which are code for the data set, in words."""
-    found = changed(own, settings)
-    batched = [WHOLE_BATCHES] if found.pop("batched", False) else []
-    return ", ".join([*(f"{name}={value}" for name, value in found.items()), *batched])
+    """The same as one writes it."""
+    return ", ".join(f"{name}={value}" for name, value in changed(own, settings).items())
 
 
 def read_tuning(path: Path, index: int, notes: list[str]) -> Tuned | None:
@@ -144,10 +140,6 @@ def asked(path: Path, index: int) -> TuneCommand | None:
 
 
 def _that_count(settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Without workers, what is said of them means nothing; and earlier runs knew of no whole
-    batches."""
+    """Without workers, what is said of them means nothing."""
     of_workers = () if settings.get("num_workers") else OF_WORKERS
-    return {
-        "batched": False,
-        **{name: value for name, value in settings.items() if name not in of_workers},
-    }
+    return {name: value for name, value in settings.items() if name not in of_workers}
