@@ -12,7 +12,7 @@ from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import LoaderRun, Run
 from ..words.advice_words import plan_rows, predicted_text
 from ..words.inside import finding_text, inside_notes, what_costs
-from ..words.loaders import RANK_HEAD, rank_rows, rank_sentences, recorded, run_facts, title_of
+from ..words.loaders import rank_sentences, recorded, run_facts, title_of
 from ..words.sentences import (
     config_line,
     headroom_sentence,
@@ -37,7 +37,6 @@ from .blocks import (
     bullets,
     section,
     sentences,
-    table,
 )
 from .inside import inside_parts
 from .stages import (
@@ -97,7 +96,7 @@ def rest(report: Report, groups: Sequence[Group], most: int) -> Section:
 
 def _loader_parts(loader: LoaderReport, key: str, columns: LoaderRun | None) -> Iterator[Part]:
     yield Part(tuned_blocks(loader))
-    yield Part([*lead(loader), *_ranks(loader)])
+    yield Part([*lead(loader), *sentences(rank_sentences(loader))])
     yield from advice_parts(loader)
     costs = [finding_text(each) for each in loader.findings]
     yield Part(bullets(costs if len(costs) > 1 else []), "What costs")
@@ -128,11 +127,6 @@ def lead(loader: LoaderReport, limit: bool = True) -> list[Block]:
     limits = limit_sentence(loader) if limit else None
     said = [what_costs(loader), headroom, limits]
     return [Sentence(loader.basis.sentence, "lead"), *sentences(said)]
-
-
-def _ranks(loader: LoaderReport) -> list[Block]:
-    spread = table(RANK_HEAD, rank_rows(loader), "wnnn", "The ranks")
-    return [*sentences(rank_sentences(loader)), *spread]
 
 
 def run_rows(report: Report) -> list[tuple[str, str]]:
