@@ -47,7 +47,6 @@ POINTS = 500
 # Chart → its title, its unit, and what makes one of it.
 CHARTS = {
     "cpu": ("CPU", "% of all cores", 1.0),
-    "processes": ("CPU of the training processes", "cores", 1.0),
     "memory": ("Memory", "GB", 1e9),
     "io": ("Disk and network", "MB/s", 1e6),
     "gpu": ("GPU: some kernel running", "% of the time", 1.0),
