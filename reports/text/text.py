@@ -123,7 +123,7 @@ def _sections(report: Report, table: bool, code: bool, tuned: bool) -> Iterator[
 
 def _first(loader: LoaderReport, table: bool, code: bool, tuned: bool) -> Iterator[Part]:
     """The loader that costs most."""
-    head = [*(tuned_blocks(loader) if tuned else []), *lead(loader, limit=False)]
+    head = [*(tuned_blocks(loader) if tuned else []), *lead(loader)]
     ranks = sentences(rank_sentences(loader)[:1])
     yield Part([*head, *ranks, *sentences([throughput_line(loader)], "dim", True)])
     rows = plan_rows(loader)

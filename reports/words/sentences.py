@@ -7,18 +7,6 @@ from ...profiler.base.metadata import clean
 from .advice_words import effect_text, may_help
 from .units import count, duration, factor, known, micros, percent, plural, rate, size, span
 
-# Capacity → the words for it in "… can make 31 batches/s".
-CAPACITIES = {
-    "index": "the sampler can draw",
-    "workers": "fetch + collate can make",
-    "fetch+collate": "fetch + collate can make",
-    "pack": "packing can send",
-    "unpack": "the main process can unpack",
-    "pin": "page-locking can copy",
-    "h2d": "copying to the device can move",
-    "compute": "computing could take",
-}
-
 
 def headroom_sentence(loader: LoaderReport) -> str:
     """How much faster free loading would be, and how sure that is."""
@@ -35,25 +23,6 @@ def headroom_sentence(loader: LoaderReport) -> str:
     spread = known("", (f", {span(low, high)}", low))
     sure = f"{basis.confidence} ({count(basis.steady_batches)} steady batches{spread})"
     return f"Headroom: {headroom}. Confidence: {sure}."
-
-
-def limit_sentence(loader: LoaderReport) -> str | None:
-    """'The limit: fetch + collate can make 31 batches/s; computing could take 120.' None if no
-    capacity is known.
-
-    Without workers the stages take turns: each alone could do more than the loop does.
-    """
-    known = {name: c.batches_per_s for name, c in loader.capacities.items() if c.batches_per_s}
-    limit = loader.limit
-    loading = sorted((name for name in known if name != "compute"), key=lambda name: known[name])
-    others = loading[:1] if limit == "compute" else ["compute"] * ("compute" in known)
-    if limit is None or limit not in known or (limit == "compute" and not others):
-        return None
-    words = {name: CAPACITIES.get(name) or f"{name} can do" for name in known}
-    first, *other = (f"{words[name]} {rate(known[name])}" for name in (limit, *others))
-    turns = bool(other) and loader.config.get("num_workers") == 0
-    ending = ", if they did not take turns" if turns else ""
-    return f"The limit: {'; '.join([f'{first} batches/s', *other])}{ending}."
 
 
 TUNE = "`loaderscope tune`"  # named where trying alone can tell

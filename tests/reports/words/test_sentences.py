@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from builders import loop
-from loaderscope.advisors.schema.report_model import Capacity, Finding, LoaderReport, Range
+from loaderscope.advisors.schema.report_model import Finding, LoaderReport, Range
 from loaderscope.reports.words.advice_words import effect_text, predicted_text
 from loaderscope.reports.words.inside import finding_text, what_costs
-from loaderscope.reports.words.sentences import limit_sentence, nothing_to_change
+from loaderscope.reports.words.sentences import nothing_to_change
 from report_samples import advice, full_report, full_run, recorded, reported
 
 
@@ -57,28 +57,6 @@ def test_what_was_measured_goes_before_what_was_predicted() -> None:
     for measured, shown in {0.214: "×0.21", 1.74: "×1.74", 3.14: "×3.1", 24.4: "×24"}.items():
         assert effect_text(advice(measured=measured)) == f"measured {shown}"
     assert effect_text(advice(predicted=Range(1.0, 1.0, 1.0))) == ""
-
-
-@pytest.mark.parametrize(
-    ("workers", "limit", "known", "said"),
-    [
-        (
-            0,
-            "fetch+collate",
-            {"fetch+collate": 101.0, "compute": 250.0},
-            "fetch + collate can make 101 batches/s; computing could take 250, if they did not take turns.",
-        ),
-        (2, None, {"workers": 3.0}, None),
-        (2, "workers", {"workers": None}, None),
-        (2, "compute", {"compute": 3.0}, None),
-    ],
-)
-def test_the_limit_is_said_where_it_is_known(tmp_path, workers, limit, known, said):
-    loader = base(tmp_path)
-    capacities = {name: Capacity(value, "") for name, value in known.items()}
-    config = {**loader.config, "num_workers": workers}
-    loader = replace(loader, capacities=capacities, limit=limit, config=config)
-    assert limit_sentence(loader) == (said and f"The limit: {said}")
 
 
 LINE = Finding(
