@@ -31,31 +31,21 @@ def render_perfetto(report: Report, run: Run, batches: int = BATCHES) -> str:
     Each loader is a "process" of the trace, with a thread each for the training loop, the workers,
     their queues, the pin thread and the device. Of the last two only lengths are known: their
     places are the likely ones, and the slices say so. Times are microseconds from the first event
-    on the clock of the host; hosts are aligned by the calendar.
+    on the clock of the first host: of a job on several, only what that one recorded is shown.
     """
-    shifts = _shifts(run)
     events: list[Event] = []
-    pairs = [(process, loader) for process in run.processes for loader in process.loaders]
+    first = [each for each in run.processes if each.boot_id == run.processes[0].boot_id]
+    pairs = [(process, loader) for process in first for loader in process.loaders]
     for number, (process, columns) in enumerate(pairs[:MAX_LOADERS], 1):
         window = Window(columns, batches)
         if len(window.rows):
-            events += _loader(number, columns, process, window, shifts.get(process.boot_id, 0))
+            events += _loader(number, columns, process, window)
     about = {
         "run": clean(report.run.id, 100),
         "loaderscope": clean(report.run.loaderscope or "", 40),
     }
     trace = {"traceEvents": _from_zero(events), "displayTimeUnit": "ms", "otherData": about}
     return json.dumps(trace, allow_nan=False, separators=(",", ":"))
-
-
-def _shifts(run: Run) -> dict[str | None, int]:
-    """Boot of a host → what puts its clock on that of the first, by the calendar."""
-    offsets: dict[str | None, int] = {}
-    for process in run.processes:
-        if process.clock_ns is not None and process.unix_ns is not None:
-            offsets.setdefault(process.boot_id, process.unix_ns - process.clock_ns)
-    first = next(iter(offsets.values()), 0)
-    return {boot: offset - first for boot, offset in offsets.items()}
 
 
 def _from_zero(events: list[Event]) -> list[Event]:
@@ -70,9 +60,7 @@ def _from_zero(events: list[Event]) -> list[Event]:
     return sorted(events, key=lambda event: (event.get("ts", -1.0), -event.get("dur", 0.0)))
 
 
-def _loader(
-    pid: int, loader: LoaderRun, process: ProcessRun, window: Window, shift: int
-) -> Iterator[Event]:
+def _loader(pid: int, loader: LoaderRun, process: ProcessRun, window: Window) -> Iterator[Event]:
     rank = f"rank {loader.rank}" if loader.rank is not None else None
     title = (clean(loader.name, 80), use_of(loader), rank, f"process {loader.pid}")
     yield from _named("process", pid, 0, ", ".join(filter(None, title)))
@@ -86,13 +74,13 @@ def _loader(
             event = {"ph": "X", "pid": pid, "tid": tid, "name": label_of(stage), "cat": stage}
             for start, length, row in slices.each():
                 args = {**facts[row], **approximate}
-                yield {**event, "ts": start + shift, "dur": length, "args": args}
+                yield {**event, "ts": start, "dur": length, "args": args}
     for counter in ("ready", "outstanding"):
         values = window.column(counter)
         for at, value in zip(window.handed.tolist(), values.tolist(), strict=True):
             if value >= 0:
                 event = {"ph": "C", "pid": pid, "tid": 0, "name": f"{counter} batches"}
-                yield {**event, "ts": at + shift, "args": {"batches": value}}
+                yield {**event, "ts": at, "args": {"batches": value}}
 
 
 def _facts(loader: LoaderRun, window: Window) -> dict[int, dict[str, int]]:

@@ -34,7 +34,6 @@ GPU = {
     "gpu": ("util_pct", 1.0, ""),
     "gpu-memory": ("mem_used_bytes", 1.0, "mem_total_bytes"),
     "gpu-power": ("power_mw", 1e3, ""),
-    "gpu-clock": ("sm_clock_mhz", 1.0, ""),
 }
 # Chart → how one of its values reads.
 READ: dict[str, Callable[[float], str]] = {
@@ -42,7 +41,6 @@ READ: dict[str, Callable[[float], str]] = {
     **dict.fromkeys(("memory", "gpu-memory"), size),
     "io": lambda value: f"{size(value)}/s",
     "gpu-power": "{:.0f} W".format,
-    "gpu-clock": "{:.0f} MHz".format,
 }
 LEAST_STOLEN_PCT = 1.0  # most machines have nothing stolen: a curve only where there is
 
@@ -50,8 +48,8 @@ LEAST_STOLEN_PCT = 1.0  # most machines have nothing stolen: a curve only where 
 @dataclass(frozen=True)
 class Curve:
     """`chart` groups curves of one unit: cpu and throttled (percent), memory (bytes), io (bytes a
-    second), gpu (percent), gpu-memory (bytes), gpu-power (watts) or gpu-clock (megahertz). Times
-    are nanoseconds of the host. `limit`: of the values, where there is one."""
+    second), gpu (percent), gpu-memory (bytes) or gpu-power (watts). Times are nanoseconds of the
+    host. `limit`: of the values, where there is one."""
 
     chart: str
     name: str

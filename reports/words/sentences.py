@@ -98,10 +98,8 @@ def overhead_sentence(overhead: Overhead) -> str:
     The hooks are timed back to back (record/iterate/calibrate.py), so with warm caches;
     benchmarks/overhead.py, whose loop does real work in between, measures 1.6 times as much.
     """
-    memory = overhead.sampler_rss_bytes
     note = "That is with warm caches: in a loop that empties them, it is up to twice as much."
     if overhead.per_batch_us is None:
         reason = overhead.reasons.get("per_batch_us", "no reason known")
         note = f"The cost per batch was not measured ({reason})."
-    used = f"The sampler uses {size(memory)} of memory." if memory is not None else None
-    return " ".join(filter(None, (overhead_line(overhead), note, used)))
+    return " ".join(filter(None, (overhead_line(overhead), note)))

@@ -143,14 +143,14 @@ def test_of_loops_that_interleave_what_overlaps_is_left_out(tmp_path: Path) -> N
     assert 0 < sum(e["ph"] == "X" and e["name"] == "wait" for e in events) < 40
 
 
-def test_hosts_are_aligned_by_the_calendar(tmp_path: Path) -> None:
+def test_of_several_hosts_the_first_is_shown(tmp_path: Path) -> None:
     builder = RunBuilder(tmp_path)
     for rank, (boot, clock) in enumerate([("boot", T0), ("other", 77 * MS)]):
         rows = loop(20, start_ns=clock)
         process = builder.process(pid=4000 + rank, rank=rank, boot_id=boot, clock_ns=clock)
         process.loader(rows, epochs=[epoch_row(rows)])
-    first = {e["pid"]: e["ts"] for e in reversed(traced(open_run(builder.path))) if e["ph"] == "X"}
-    assert first == {1: 0.0, 2: 0.0}
+    events = traced(open_run(builder.path))
+    assert {e["pid"] for e in events} == {1} and any("rank 0" in str(e["args"]) for e in events)
 
 
 def test_hostile_and_absurd_values(run: Run, report: Report, tmp_path: Path) -> None:
