@@ -54,21 +54,15 @@ def make_pictures(folder: Path, number: int = PICTURES, pixels: int = PIXELS) ->
 
 
 def _draw(number: int, pixels: int) -> Any:
-    """A picture with the spectrum of a photograph: soft shapes at every scale, and a little sensor
-    noise."""
+    """Soft shapes, and a little sensor noise, as a photograph has them."""
     import numpy as np
     from PIL import Image
 
     random = np.random.default_rng(number)
-    picture = np.zeros((pixels, pixels, 3), dtype=np.float32)
-    for octave in range(2, 8):
-        cells = min(1 << octave, pixels)
-        for channel in range(3):
-            coarse = Image.fromarray(random.standard_normal((cells, cells)).astype(np.float32))
-            smooth = np.asarray(coarse.resize((pixels, pixels), Image.Resampling.BICUBIC))
-            picture[..., channel] += smooth * 60 / (octave - 1)
+    coarse = Image.fromarray(random.integers(40, 180, (16, 16, 3), np.uint8))
+    picture = np.asarray(coarse.resize((pixels, pixels), Image.Resampling.BICUBIC), np.float32)
+    picture = picture + random.standard_normal(picture.shape).astype(np.float32) * 3
     picture[..., number % 3] += 20 * (number % CLASSES)  # something to learn
-    picture += random.standard_normal(picture.shape).astype(np.float32) * 3 + 110
     return Image.fromarray(picture.clip(0, 255).astype(np.uint8))
 
 

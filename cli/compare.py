@@ -26,8 +26,8 @@ FAILED = 1
 def compare_verb(
     before: str, after: str, format_: str, output: Path | None, fail_below: float | None
 ) -> int:
-    """Compare two recorded runs: throughput, stages, verdict and configuration, with the
-    uncertainty of each; which advice of the first was followed, and what it brought.
+    """Compare two recorded runs: throughput with its uncertainty, stages, verdict and
+    configuration.
 
     A difference that may be chance is not called a difference. With --fail-below, the comparison
     fails if a loader's throughput is below that factor and the difference is real.

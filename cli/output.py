@@ -1,5 +1,5 @@
-"""What verbs share: which run is meant, what is being done, and how text reaches a stream: as wide,
-as coloured and in such characters as it can show."""
+"""What verbs share: which run is meant, what is being done, and how text reaches a stream: as wide
+and as coloured as it can show."""
 
 from __future__ import annotations
 
@@ -85,13 +85,13 @@ def fitted(
     output: Path | None = None,
     stream: TextIO | None = None,
 ) -> Content:
-    """`render(*what, width, color, unicode)` for a file, or as the stream has room."""
+    """`render(*what, width, color)` for a file, or as the stream has room."""
     stream = stream or sys.stdout
     if output is not None:
         from ..reports.formats import FILE_WIDTH
 
-        return render(*what, FILE_WIDTH, False, True)
-    return render(*what, _width(stream), _color(stream), _unicode(stream))
+        return render(*what, FILE_WIDTH, False)
+    return render(*what, _width(stream), _color(stream))
 
 
 def deliver(content: Content, output: Path | None = None, stream: TextIO | None = None) -> None:
@@ -135,10 +135,6 @@ def _color(stream: TextIO) -> bool:
     if os.environ.get("FORCE_COLOR"):
         return True
     return stream.isatty() and os.environ.get("TERM") != "dumb"
-
-
-def _unicode(stream: TextIO) -> bool:
-    return "utf" in (stream.encoding or "").lower()
 
 
 @contextmanager

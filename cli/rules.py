@@ -29,10 +29,7 @@ def rules_verb(name: str | None) -> int:
     else:
         import difflib
 
-        near = (
-            difflib.get_close_matches(name, NAMES, n=3)
-            or [each for each in NAMES if name in each][:3]
-        )
+        near = difflib.get_close_matches(name, NAMES)
         hint = f"did you mean {' or '.join(near)}?" if near else "`loaderscope rules` lists them"
         raise UsageError(f"there is no rule {name}: {hint}")
     return 0

@@ -41,13 +41,12 @@ def render_report(
     run: Run,
     width: int = FILE_WIDTH,
     color: bool = False,
-    unicode: bool = True,
     full: bool = True,
 ) -> Content:
     """The report as "parquet": the files of a folder; in any other format of the command line's: a
     text.
 
-    `width`, `color`, `unicode` and `full` (all that is known, not only what matters) are for
+    `width`, `color` and `full` (all that is known, not only what matters) are for
     people's text alone. Raises UsageError where an optional package is missing, or where a run
     holds nothing of what is asked for.
     """
@@ -59,7 +58,7 @@ def render_report(
         return _OF_A_RUN[format_](report, run)
     from .text.text import render_brief, render_text
 
-    return (render_text if full else render_brief)(report, width, color, unicode)
+    return (render_text if full else render_brief)(report, width, color)
 
 
 def render_comparison(
@@ -67,7 +66,6 @@ def render_comparison(
     comparison: Comparison,
     width: int = FILE_WIDTH,
     color: bool = False,
-    unicode: bool = True,
 ) -> str:
     """The comparison as "text", "json", "md" or "html". Raises UsageError where an optional package
     is missing."""
@@ -81,7 +79,7 @@ def render_comparison(
         return fill(runs, "Two runs compared", sections, {})
     from .text.draw import print_sections
 
-    return print_sections(sections, width, color, unicode)
+    return print_sections(sections, width, color)
 
 
 def write_content(content: Content, path: Path) -> None:

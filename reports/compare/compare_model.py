@@ -9,32 +9,21 @@ from typing import Literal
 from ...advisors.schema.codec import dump
 from ...advisors.schema.report_model import Range, Scalar, Verdict
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 @dataclass(frozen=True)
-class Difference:
-    """One figure of both runs: batches or samples a second, a share of the time, or microseconds.
-    `change` is after over before for the throughput, else after less before; it lies in [low, high]
-    but for chance.
+class Throughput:
+    """Batches or samples a second of both runs. `factor` is after over before, which lies in its
+    range but for chance; `real`, whether it is beyond chance and worth acting on. Both are None
+    where that cannot be said, and `reason` says why."""
 
-    `real` is None where it cannot be said, and `reason` says why.
-    """
-
+    unit: Literal["batches/s", "samples/s"]
     before: float | None = None
     after: float | None = None
-    change: float | None = None
-    low: float | None = None
-    high: float | None = None
+    factor: Range | None = None
     real: bool | None = None
     reason: str | None = None
-
-    @property
-    def range(self) -> Range | None:
-        """The change with its ends; None where it cannot be said."""
-        if self.change is None or self.low is None or self.high is None:
-            return None
-        return Range(self.low, self.change, self.high)
 
 
 @dataclass(frozen=True)
@@ -47,33 +36,18 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Followed:
-    """Advice of the first run that the second has followed, with the gain that was predicted for
-    it, and for the steps of the plan up to it together."""
-
-    title: str
-    predicted: Range
-    together: Range
-
-
-@dataclass(frozen=True)
 class LoaderComparison:
-    """One loader in both runs. Times are `per` batch, or per sample where the batches are of
-    different sizes. `followed`: what can be seen to be, by the arguments that are now as advised,
-    or by advice about code that does not come again."""
+    """One loader in both runs: `stall_share` and `stages_us` (the mean per batch) are what the
+    report of each run says, before and after."""
 
     name: str
     rank: int | None
-    per: Literal["batch", "sample"]
-    unit: Literal["batches/s", "samples/s"]
-    throughput: Difference
-    stall_share: Difference
-    verdict_before: Verdict
-    verdict_after: Verdict
-    stages: Mapping[str, Difference]
+    throughput: Throughput
+    stall_share: tuple[float | None, float | None]
+    verdicts: tuple[Verdict, Verdict]
+    stages_us: Mapping[str, tuple[float | None, float | None]]
     settings: tuple[Setting, ...]
     notes: tuple[str, ...]
-    followed: tuple[Followed, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,6 @@ from ...advisors.schema.report_model import Recommendation
 Style = Literal["", "lead", "strong", "dim", "good", "bad", "warning", "code", "own"]
 
 
-WIDEST = 1_000_000
-
-
 class Styled(NamedTuple):
     """A cell with a style of its own."""
 
@@ -77,13 +74,12 @@ class Column(NamedTuple):
     """`kind`: a "name" and a "number" are never cut, a "text" wraps, a "line" ends in an ellipsis;
     "dim" and "gloss" are a text and a line for those who want to know more.
 
-    Text shows the column in terminals of `least` to `most` columns.
+    Text shows the column in terminals of `least` columns and more.
     """
 
     head: str
     kind: Kind = "text"
     least: int = 0
-    most: int = WIDEST
 
     @property
     def whole(self) -> bool:
@@ -93,7 +89,7 @@ class Column(NamedTuple):
     @property
     def everywhere(self) -> bool:
         """Whether formats without a width show it."""
-        return self.most == WIDEST and self.kind != "bar"
+        return self.kind != "bar"
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 from ...advisors.rules import Rule
@@ -11,13 +11,11 @@ from ...advisors.schema.gains import LEAST_GAIN
 from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.doctor import Check
 from ...profiler.store.run.run_list import RunEntry
-from ..words.advice_words import predicted_text
-from ..words.units import UNKNOWN, factor, percent, rate, size
+from ..words.units import UNKNOWN, factor, rate, size
 from .blocks import (
     Cell,
     Code,
     Column,
-    Pairs,
     Section,
     Sentence,
     Styled,
@@ -122,22 +120,9 @@ def _when(unix_ns: int | None) -> str:
 
 def speedup(before: Report, after: Report) -> list[Section]:
     """The measured throughput of the first loader of each report, and their ratio."""
-    rows = list(_speeds(before, after))
-    nothing = "Nothing to compare: one of the runs recorded no loader."
-    return [section([Pairs(rows) if len(rows) >= 2 else Sentence(nothing)])]
-
-
-def _speeds(before: Report, after: Report) -> Iterator[tuple[str, str]]:
-    first = None
-    for name, report in (("before", before), ("after", after)):
-        for loader in report.loaders[:1]:
-            speed, wait = loader.samples_per_s, loader.stages["wait"].share
-            said = f"{rate(speed)} samples/s, waiting {percent(wait)} of the time"
-            if first and loader.batches_per_s:
-                said += f": {factor(loader.batches_per_s / first)} the throughput, measured"
-            first = loader.batches_per_s
-            yield name, said
-    advised = [each for loader in before.loaders[:1] for each in loader.recommendations]
-    workers = next((each for each in advised if "num_workers" in each.change.params), None)
-    if workers and workers.kind == "speed":
-        yield "predicted", f"{workers.title}: {predicted_text(workers.predicted)}"
+    speeds = [loader.samples_per_s for each in (before, after) for loader in each.loaders[:1]]
+    said = "Nothing to compare: one of the runs recorded no loader."
+    if len(speeds) == 2 and speeds[0] and speeds[1]:
+        times = factor(speeds[1] / speeds[0])
+        said = f"{rate(speeds[0])} samples/s before, {rate(speeds[1])} after: {times}, measured."
+    return [section([Sentence(said)])]

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence
 
 from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.base.metadata import clean
-from ...profiler.store.run.run import LoaderRun, Run
 from ..words.advice_words import plan_rows, predicted_text
 from ..words.inside import finding_text, inside_notes, what_costs
-from ..words.loaders import RANK_HEAD, rank_rows, rank_sentences, recorded, run_facts, title_of
+from ..words.loaders import rank_sentences, run_facts, title_of
 from ..words.sentences import (
     config_line,
     headroom_sentence,
@@ -36,12 +35,10 @@ from .blocks import (
     bullets,
     section,
     sentences,
-    table,
 )
 from .inside import inside_parts
 from .stages import (
     not_judged,
-    slowest_batches,
     stage_table,
     unmeasured_stages,
     waiting_blocks,
@@ -57,17 +54,15 @@ _NUMBER = re.compile(r" \d+$")  # of a further loader over the same kind of data
 Group = tuple[LoaderReport, ...]
 
 
-def report_sections(
-    report: Report, run: Run | None = None, most: int = MAX_LOADERS
-) -> Iterator[Section]:
-    """The whole report, of at most `most` loaders. With its `run`, single batches are shown too."""
+def report_sections(report: Report, most: int = MAX_LOADERS) -> Iterator[Section]:
+    """The whole report, of at most `most` loaders."""
     yield section(sentences(report.missing[:MAX_NOTES], "warning"))
     several = len(report.loaders) > 1
     groups = groups_of(report)
     yield summary(report, groups)
-    for number, (group, found) in enumerate(shown(report, run, groups)[:most]):
+    for number, group in enumerate(groups[:most]):
         loader = group[0]
-        parts = _loader_parts(loader, f"loader{number}", found)
+        parts = _loader_parts(loader, f"loader{number}")
         title = title_of_group(group, several)
         yield Section(title, list(parts), f"loader{number}", loader.verdict)
     yield rest(report, groups, most)
@@ -79,14 +74,6 @@ def report_sections(
     yield section([Pairs(run_rows(report), "This run")], "This run", "run")
 
 
-def shown(
-    report: Report, run: Run | None, groups: Sequence[Group]
-) -> list[tuple[Group, LoaderRun | None]]:
-    """Each group with the columns of its first loader, if they are at hand."""
-    columns = {id(loader): found for loader, found in recorded(report, run)}
-    return [(group, columns[id(group[0])]) for group in groups]
-
-
 def rest(report: Report, groups: Sequence[Group], most: int) -> Section:
     """How many loaders found no room, or that there are none."""
     more = sum(map(len, groups[most:]))
@@ -94,9 +81,9 @@ def rest(report: Report, groups: Sequence[Group], most: int) -> Section:
     return section(sentences([said, None if report.loaders else NOTHING]))
 
 
-def _loader_parts(loader: LoaderReport, key: str, columns: LoaderRun | None) -> Iterator[Part]:
+def _loader_parts(loader: LoaderReport, key: str) -> Iterator[Part]:
     yield Part(tuned_blocks(loader))
-    yield Part([*lead(loader), *_ranks(loader)])
+    yield Part([*lead(loader), *sentences(rank_sentences(loader))])
     yield from advice_parts(loader)
     costs = [finding_text(each) for each in loader.findings]
     yield Part(bullets(costs if len(costs) > 1 else []), "What costs")
@@ -107,7 +94,6 @@ def _loader_parts(loader: LoaderReport, key: str, columns: LoaderRun | None) -> 
             Plots(key),
             *stage_table(loader),
             *sentences([unmeasured_stages(loader)], "dim"),
-            *(slowest_batches(columns) if columns else []),
         ],
         "Where each batch's time goes",
     )
@@ -126,11 +112,6 @@ def lead(loader: LoaderReport) -> list[Block]:
     headroom = headroom_sentence(loader) if loader.verdict != "too-short" else None
     said = [what_costs(loader), headroom]
     return [Sentence(loader.basis.sentence, "lead"), *sentences(said)]
-
-
-def _ranks(loader: LoaderReport) -> list[Block]:
-    spread = table(RANK_HEAD, rank_rows(loader), "wnnn", "The ranks")
-    return [*sentences(rank_sentences(loader)), *spread]
 
 
 def run_rows(report: Report) -> list[tuple[str, str]]:

@@ -20,24 +20,23 @@ from ..words.units import UNKNOWN, by_reason, duration, micros, percent, plural
 from .blocks import Bar, Block, Cell, Column, Styled, Table, sentences, table
 
 # Widths of a terminal from which percentiles, bars and explanations have room.
-PERCENTILES_FROM, BARS_FROM, SHORT_GLOSSES_FROM, LONG_GLOSSES_FROM = 49, 58, 76, 126
+PERCENTILES_FROM, BARS_FROM, GLOSSES_FROM, P99_FROM = 49, 58, 76, 126
 STAGE_COLUMNS = (
     Column("stage", "name"),
     Column("mean", "number"),
     Column("p50", "number", PERCENTILES_FROM),
     Column("p95", "number", PERCENTILES_FROM),
-    Column("p99", "number", LONG_GLOSSES_FROM),
+    Column("p99", "number", P99_FROM),
     Column("of step", "number"),
     Column("", "bar", BARS_FROM),
-    Column("what it is", "gloss", SHORT_GLOSSES_FROM, LONG_GLOSSES_FROM - 1),
-    Column("what it is", "gloss", LONG_GLOSSES_FROM),
+    Column("what it is", "gloss", GLOSSES_FROM),
 )
 CAUSE_COLUMNS = (
     Column("waiting for", "name"),
     Column("time", "number"),
     Column("share", "number"),
     Column("", "bar"),
-    Column("what that is", "dim", SHORT_GLOSSES_FROM),
+    Column("what that is", "dim", GLOSSES_FROM),
 )
 LEAST_CAUSE = 0.0005
 # Causes named in a sentence.
@@ -79,7 +78,7 @@ def _shown(name: str, loader: LoaderReport, least: float | None) -> bool:
 
 def _stage_row(name: str, loader: LoaderReport) -> tuple[Cell, ...]:
     stage = loader.stages[name]
-    label, short, long = GLOSSES.get(name, (name, "", ""))
+    label, gloss = GLOSSES.get(name, (name, ""))
     figures = [micros(each) for each in (stage.mean_us, stage.p50_us, stage.p95_us, stage.p99_us)]
     whole = loader.stages.get(name.removesuffix("_cpu"))
     part = stage.share if whole is not stage else None
@@ -93,8 +92,7 @@ def _stage_row(name: str, loader: LoaderReport) -> tuple[Cell, ...]:
         *figures,
         percent(stage.share),
         Bar(stage.share, "bad" if lost else "bar"),
-        short,
-        long,
+        gloss,
     )
 
 

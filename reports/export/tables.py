@@ -16,7 +16,6 @@ from ...profiler.base.schema import Field, Schema
 from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import Run
 
-ROWS_AT_A_TIME = 1 << 17
 # What tells the rows of several loaders, or hosts, apart; put before the recorded columns.
 _LOADER_KEYS = (
     Field("loader_name", "s", "name of the loader"),
@@ -70,15 +69,13 @@ def _table(schema_: Schema, keys: tuple[Field, ...], parts: Parts, about: str) -
     sink = io.BytesIO()
     with pq.ParquetWriter(sink, described, compression="zstd") as writer:
         for own, columns in parts:
-            for start in range(0, columns.rows, ROWS_AT_A_TIME):
-                rows = slice(start, min(start + ROWS_AT_A_TIME, columns.rows))
-                arrays = [
-                    pa.array([value] * (rows.stop - start), types[key.code])
-                    for key, value in zip(keys, own, strict=True)
-                ]
-                for f in schema_.fields:
-                    found = np.ascontiguousarray(columns[f.name][rows])
-                    missing = np.isnan(found) if f.code == "f" else found < 0
-                    arrays.append(pa.array(found, types[f.code], mask=missing))
-                writer.write_batch(pa.record_batch(arrays, schema=described))
+            arrays = [
+                pa.array([value] * columns.rows, types[key.code])
+                for key, value in zip(keys, own, strict=True)
+            ]
+            for f in schema_.fields:
+                found = np.ascontiguousarray(columns[f.name])
+                missing = np.isnan(found) if f.code == "f" else found < 0
+                arrays.append(pa.array(found, types[f.code], mask=missing))
+            writer.write_batch(pa.record_batch(arrays, schema=described))
     return sink.getvalue()

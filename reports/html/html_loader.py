@@ -8,10 +8,10 @@ import numpy as np
 
 from ...profiler.store.run.run import LoaderRun
 from ..words.curves import resampled
-from ..words.glosses import label_of
+from ..words.glosses import GLOSSES, label_of
 from ..words.timeline import Track, Window
 from ..words.units import percent
-from .html_plot import COLORS, GREY, Figure, Trace, figures, plain, time_unit
+from .html_plot import COLORS, GREY, Figure, Trace, figures
 
 # A few hundred batches are more than a screen shows and few enough for any browser to draw and
 # zoom.
@@ -19,20 +19,6 @@ WINDOW_BATCHES = 200
 SHOWN_AT_FIRST = 16
 MAX_TRACKS = 40
 BUCKETS = 300
-# Later ones are drawn over earlier ones.
-_ORDER = (
-    "wait",
-    "compute",
-    "fetch",
-    "collate",
-    "pack",
-    "index",
-    "unpack",
-    "pin",
-    "stall",
-    "h2d",
-    "compute_device",
-)
 
 
 def loader_figures(key: str, columns: LoaderRun | None) -> Iterator[Figure]:
@@ -45,33 +31,26 @@ def loader_figures(key: str, columns: LoaderRun | None) -> Iterator[Figure]:
         yield from _history(key, columns)
 
 
-def _bars(stage: str, hover: str) -> Trace:
-    """Bars of one colour, to which places, lengths and facts are added."""
-    color = COLORS.get(stage, GREY)
-    empty: Trace = {name: [] for name in ("x", "y", "base", "facts")}
-    return {"name": plain(label_of(stage)), "color": color, "hover": hover, **empty}
-
-
 def _time_line(key: str, window: Window, tracks: tuple[Track, ...]) -> Figure:
     # Sending is drawn on its worker's row.
     names = [track.name.removesuffix(" sending") for track in tracks]
     rows = list(dict.fromkeys(names))[:MAX_TRACKS]
     begin = int(window.start.min())
-    end_s = (window.end - begin) / 1e9
-    unit, scale = time_unit(end_s)
     data: dict[str, Trace] = {}
     for track, row in zip(tracks, names, strict=True):
         for slices in track.slices if row in rows else ():
-            made = _bars(slices.stage, "batch {0}\n{name} {1} ms")
-            trace, lengths_ms = data.setdefault(slices.stage, made), slices.length_ns / 1e6
+            stage, lengths_ms = slices.stage, slices.length_ns / 1e6
+            made: Trace = {name: [] for name in ("x", "y", "base", "facts")}
+            made |= {"name": label_of(stage), "color": COLORS.get(stage, GREY)}
+            trace = data.setdefault(stage, made | {"hover": "batch {0}\n{name} {1} ms"})
             # Packing overlaps fetching: both show.
             trace["size"] = 0.3 if track.kind == "sending" else 0.8
-            trace["x"] += figures(slices.length_ns / 1e9 * scale)
-            trace["base"] += figures((slices.start_ns - begin) / 1e9 * scale, 8)
+            trace["x"] += figures(lengths_ms)
+            trace["base"] += figures((slices.start_ns - begin) / 1e6, 8)
             trace["y"] += [row] * len(slices.row)
             trace["facts"] += zip(slices.row.tolist(), figures(lengths_ms, 4), strict=True)
     first = max(0, len(window.rows) - SHOWN_AT_FIRST)
-    shown = [(int(window.start[first]) - begin) / 1e9 * scale, end_s * scale]
+    shown = [(end - begin) / 1e6 for end in (int(window.start[first]), window.end)]
     note = " The places of slices on the pin thread and the device are the likely ones."
     return Figure(
         f"{key}-timeline",
@@ -79,10 +58,10 @@ def _time_line(key: str, window: Window, tracks: tuple[Track, ...]) -> Figure:
         f"Time runs from left to right; rows: {', '.join(rows)}. A batch is fetched and collated "
         "in a worker, packed, and waited for in the training loop. Drag to zoom, double-click to "
         f"see all.{'' if all(track.exact for track in tracks) else note}",
-        [data[name] for name in _ORDER if name in data],
+        [data[name] for name in GLOSSES if name in data],  # later ones lie above
         {
             "height": 130 + 30 * len(rows),
-            "x": f"{unit} from the first of these batches",
+            "x": "ms from the first of these batches",
             "rows": rows,
             "range": figures(shown, 6),
         },

@@ -27,17 +27,14 @@ TEAL, OLIVE, VIOLET, BROWN, GREY = "#178a99", "#8f7a1c", "#6a78d1", "#a8623a", "
 COLORS = {
     "wait": RED,
     "stall": RED,
-    "workers-busy": RED,
     "compute": GREEN,
     "compute_device": GREEN,
     "fetch": BLUE,
     "collate": PINK,
     "pack": ORANGE,
-    "hand-over": ORANGE,
     "unpack": TEAL,
     "pin": OLIVE,
     "h2d": VIOLET,
-    "startup": BROWN,
 }
 SERIES = (BLUE, ORANGE, GREEN, PINK, RED, TEAL, OLIVE, VIOLET, BROWN, GREY)
 
@@ -47,7 +44,6 @@ POINTS = 500
 # Chart → its title, its unit, and what makes one of it.
 CHARTS = {
     "cpu": ("CPU", "% of all cores", 1.0),
-    "processes": ("CPU of the training processes", "cores", 1.0),
     "memory": ("Memory", "GB", 1e9),
     "io": ("Disk and network", "MB/s", 1e6),
     "gpu": ("GPU: some kernel running", "% of the time", 1.0),
@@ -78,15 +74,6 @@ def plain(text: object, limit: int = 60) -> str:
 def figures(values: Iterable[float], digits: int = 5) -> list[float | None]:
     """Numbers as JSON has them: short, and null where there is none."""
     return [float(f"{value:.{digits}g}") if math.isfinite(value) else None for value in values]
-
-
-def time_unit(largest_s: float) -> tuple[str, float]:
-    """('ms', 1e3): the unit in which a time this large reads well, and how many of it make a
-    second."""
-    for unit, scale, limit in (("µs", 1e6, 1e-3), ("ms", 1e3, 1.0)):
-        if largest_s < limit:
-            return unit, scale
-    return "s", 1.0
 
 
 def system_figures(run: Run) -> Iterator[Figure]:

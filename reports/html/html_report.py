@@ -23,7 +23,8 @@ from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import Run
 from ..document.blocks import Section
-from ..document.report import groups_of, report_sections, shown
+from ..document.report import groups_of, report_sections
+from ..words.loaders import recorded
 from .html_code import flame_figure
 from .html_loader import loader_figures
 from .html_plot import Figure, system_figures
@@ -102,13 +103,12 @@ def render_html(report: Report, run: Run) -> str:
     """One self-contained page of at most 1 MB. Raises UsageError where jinja2 is not installed."""
     plots: dict[str, list[Figure]] = defaultdict(list)
     with np.errstate(all="ignore"):  # damaged columns may hold any number
-        sections = list(report_sections(report, run, MAX_LOADERS))
-        pairs = shown(report, run, groups_of(report))
-        for number, ((loader, *_), columns) in enumerate(pairs[:MAX_LOADERS]):
+        sections = list(report_sections(report, MAX_LOADERS))
+        columns = {id(loader): found for loader, found in recorded(report, run)}
+        for number, (loader, *_) in enumerate(groups_of(report)[:MAX_PLOTTED]):
             key = f"loader{number}"
-            if number < MAX_PLOTTED:
-                plots[key] += loader_figures(key, columns)
-                plots[f"{key}-flame"] += flame_figure(key, loader.code)
+            plots[key] += loader_figures(key, columns[id(loader)])
+            plots[f"{key}-flame"] += flame_figure(key, loader.code)
         plots["machine"] += system_figures(run)
     first = next((each for each in sections if each.verdict), None)
     return fill(

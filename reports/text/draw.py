@@ -60,11 +60,10 @@ def print_sections(
     sections: Iterable[Section],
     width: int = 80,
     color: bool = False,
-    unicode: bool = True,
     gaps: bool = True,
 ) -> str:
-    """The sections as text of at most `width` columns, with ANSI colours if `color`, in ASCII
-    unless `unicode`. Only lines of code to paste may be longer.
+    """The sections as text of at most `width` columns, with ANSI colours if `color`. Only
+    lines of code to paste may be longer.
 
     `gaps`: with an empty line after each part.
     """
@@ -75,8 +74,7 @@ def print_sections(
             # Code is shown whole, however long its lines; all else wraps.
             output.print(part, crop=False)
     lines = (line.rstrip() for line in capture.get().splitlines())
-    text = "\n".join(lines).rstrip("\n") + "\n"
-    return text if unicode else ascii_of(text)
+    return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def console(width: int, color: bool = True) -> Console:
@@ -193,7 +191,7 @@ def _card(card: Card, width: int, by: int) -> Drawn:
 
 def _table(table: Table, width: int, by: int) -> Padding:
     """The columns that have room; a row that heads a group is one text."""
-    shown = [at for at, each in enumerate(table.columns) if each.least <= width <= each.most]
+    shown = [at for at, each in enumerate(table.columns) if each.least <= width]
     columns = [table.columns[at] for at in shown]
     length = 16 if width >= LONG_BARS_FROM else 8
     rows: list[Sequence[Text] | Text] = [
@@ -244,15 +242,3 @@ def _cell(cell: Cell, kind: str, length: int) -> Text:
     cut = kind in ("line", "gloss")
     shown = (clean(text), STYLES.get(style, ""))
     return Text.assemble(shown, no_wrap=cut, overflow="ellipsis" if cut else "fold")
-
-
-# For terminals without Unicode; one character for one, so that columns stay aligned.
-_ASCII = str.maketrans(
-    "█▉▊▋▌▍▎▏▁▂▃▄▅▆▇●·µ×–—…→←↑↓─━│┃┌┐└┘├┤┬┴┼╭╮╰╯’“”−▶◀▲▼■○",
-    "#######" + "._.--==%*-ux--.><^v--||+++++++++++++" + "'" + '""' + "-><^v#o",
-)
-
-
-def ascii_of(text: str) -> str:
-    """The text in as many characters of ASCII."""
-    return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")

@@ -1,8 +1,8 @@
 """The report for a terminal: in full, or in ten seconds, which is the verdict, what to do first
 with its code, and where the time went.
 
-What is brief fits the lines it is given: first the table of stages gets shorter, then it goes; code
-that has no room even so is named instead of shown, and the reason for the advice goes last.
+What is brief fits the lines it is given: first the table of stages goes, then the code, which is
+named instead.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
 from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.base.errors import UsageError
@@ -42,43 +41,26 @@ MOST_LINES = 40
 MORE_LINES = 10
 # After `loaderscope run`, below what the script wrote.
 AFTER_RUN = 25
-FURTHER_SHOWN = 2
+STEPS_SHOWN = 2
+LEAST_STAGE = 0.1  # of a step: a stage in the table
 NOTES = 2
 RUN_FACTS = ("run", "state", "command", "torch", "Python")
 _BLANK_LINES = re.compile(r"\n{3,}")  # one says as much as two
 
 
-def render_text(report: Report, width: int = 80, color: bool = False, unicode: bool = True) -> str:
+def render_text(report: Report, width: int = 80, color: bool = False) -> str:
     """All of the report: the verdict first, then where the time went."""
-    return print_sections(report_sections(report), width, color, unicode)
+    return print_sections(report_sections(report), width, color)
 
 
-class _Form(NamedTuple):
-    """The least share of a stage in the table, whether code is shown and what goes with it, and
-    how many further steps."""
-
-    least: float | None
-    code: bool
-    details: bool
-    steps: int
-
-
-_FORMS = (
-    _Form(0.01, True, True, 4),
-    _Form(0.1, True, True, 4),
-    _Form(None, True, True, 4),
-    _Form(None, True, True, 1),
-    _Form(None, False, True, 2),
-    _Form(None, False, True, 0),
-    _Form(None, False, False, 0),
-)
+# Whether the table of stages is shown, and the code.
+_FORMS = ((True, True), (False, True), (False, False))
 
 
 def render_brief(
     report: Report,
     width: int = 80,
     color: bool = False,
-    unicode: bool = True,
     most: int = MOST_LINES,
     tuned: bool = True,
 ) -> str:
@@ -88,16 +70,14 @@ def render_brief(
     """
     room = most + MORE_LINES * (min(len(groups_of(report)), MAX_LOADERS) - 1)
     text = ""
-    for form in _FORMS:
-        text = print_sections(_sections(report, form, tuned), width, color, unicode, gaps=False)
+    for table, code in _FORMS:
+        text = print_sections(_sections(report, table, code, tuned), width, color, gaps=False)
         if text.count("\n") <= room:
             break
     return text
 
 
-def render_advice(
-    report: Report, number: int, width: int = 80, color: bool = False, unicode: bool = True
-) -> str:
+def render_advice(report: Report, number: int, width: int = 80, color: bool = False) -> str:
     """One recommendation in full, of each loader that has it. Raises UsageError where none has."""
     rows = [(loader, plan_rows(loader)[number - 1 : number]) for loader in report.costliest]
     found = [
@@ -109,10 +89,10 @@ def render_advice(
         most = max((len(each.recommendations) for each in report.loaders), default=0)
         has = f"it has {most}" if most else "nothing is advised"
         raise UsageError(f"there is no advice {number}: {has}")
-    return print_sections(found, width, color, unicode)
+    return print_sections(found, width, color)
 
 
-def _sections(report: Report, form: _Form, tuned: bool) -> Iterator[Section]:
+def _sections(report: Report, table: bool, code: bool, tuned: bool) -> Iterator[Section]:
     yield section(sentences(report.missing, "warning"))
     several = len({each.pid for each in report.loaders}) > 1
     groups = groups_of(report)
@@ -122,7 +102,7 @@ def _sections(report: Report, form: _Form, tuned: bool) -> Iterator[Section]:
     several_steps = False
     for number, group in enumerate(groups[:most]):
         loader = group[0]
-        parts = [_further(loader, tuned)] if number else _first(loader, form, tuned)
+        parts = [_further(loader, tuned)] if number else _first(loader, table, code, tuned)
         title = title_of_group(group, several)
         yield Section(title, list(parts), "", loader.verdict)
         several_steps |= len(loader.recommendations) > 1
@@ -141,32 +121,31 @@ def _sections(report: Report, form: _Form, tuned: bool) -> Iterator[Section]:
     yield section([*sentences([machine], "dim"), *sentences(facts, "dim", True)])
 
 
-def _first(loader: LoaderReport, form: _Form, tuned: bool) -> Iterator[Part]:
+def _first(loader: LoaderReport, table: bool, code: bool, tuned: bool) -> Iterator[Part]:
     """The loader that costs most."""
     head = [*(tuned_blocks(loader) if tuned else []), *lead(loader)]
-    throughput = throughput_line(loader) if form.details else None
     ranks = sentences(rank_sentences(loader)[:1])
-    yield Part([*head, *ranks, *sentences([throughput], "dim", True)])
+    yield Part([*head, *ranks, *sentences([throughput_line(loader)], "dim", True)])
     rows = plan_rows(loader)
     if rows:
-        yield Part([_in_full(rows[0], form), *_steps(loader, rows[1:], form.steps)], "What to do")
+        yield Part(
+            [_in_full(rows[0], code), *_steps(loader, rows[1:], 3 if table else 1)], "What to do"
+        )
     else:
         yield Part(sentences([nothing_to_change(loader)], "strong"))
-    if form.least is not None:
-        yield Part(stage_table(loader, form.least), "Where each batch's time goes")
-    waiting = waiting_line(loader)
-    yield Part(sentences([waiting, *(waiting_sentences(loader) if form.least else ())]))
+    if table:
+        yield Part(stage_table(loader, LEAST_STAGE), "Where each batch's time goes")
+    yield Part(sentences([waiting_line(loader), *(waiting_sentences(loader) if table else ())]))
 
 
 def _further(loader: LoaderReport, tuned: bool) -> Part:
     """Any other loader, in MORE_LINES with its title."""
-    rows, shown, found = plan_rows(loader), FURTHER_SHOWN, None
+    rows, found = plan_rows(loader), None
     if tuned and loader.tuning:
-        shown -= 1
         found = f"Tuned: {'; '.join(tuned_lead(loader.tuning)[:2])}"
     said = (nothing_to_change(loader) if not rows else None, waiting_line(loader))
     verdict = Sentence(loader.basis.sentence, "strong")
-    steps = _steps(loader, rows, shown)
+    steps = _steps(loader, rows, STEPS_SHOWN)
     return Part([*sentences([found]), verdict, *steps, *sentences(said)])
 
 
@@ -178,16 +157,16 @@ def _steps(loader: LoaderReport, rows: list[PlanRow], most: int) -> list[Block]:
     return [*map(card, rows[:most]), *sentences([said], "dim", True), *plan]
 
 
-def _in_full(row: PlanRow, form: _Form) -> Card:
+def _in_full(row: PlanRow, code: bool) -> Card:
     """Why, with the code, or where that is."""
     blocks: list[Block] = []
     for each in body(row.advice):
-        if isinstance(each, Code) and form.code:
+        if isinstance(each, Code) and code:
             blocks.append(Code(_BLANK_LINES.sub("\n\n", each.text)))
         elif isinstance(each, Code):
             lines = plural(each.text.count("\n") + 1, "line")
             where = f"Its code, {lines}: loaderscope report --advice {row.number}"
             blocks.append(Sentence(where, "code", True))
-        elif isinstance(each, Sentence) and form.details:
+        elif isinstance(each, Sentence):
             blocks.append(each)
     return replace(card(row), body=blocks)

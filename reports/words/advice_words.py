@@ -17,9 +17,7 @@ def effect_text(advice: Recommendation) -> str:
     """'predicted ×1.8 (1.5–2.1)', after what was measured, if it was; nothing where speed does not
     change."""
     if advice.measured_range:
-        # Older reports do not say how a trial ended.
-        outcome = advice.tried or ("proven" if advice.measured_range.low > 1 else "not faster")
-        tried = tried_text(advice.measured_range, advice.measured_s, outcome)
+        tried = tried_text(advice.measured_range, advice.measured_s, advice.tried)
         return f"{tried}; predicted {predicted_text(advice.predicted)}"
     if advice.measured is not None:
         return f"measured {times(advice.measured)}"

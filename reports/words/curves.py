@@ -15,7 +15,6 @@ from .units import percent, size
 
 Floats = npt.NDArray[np.float64]
 
-MAX_PROCESSES = 12
 MAX_GPUS = 8
 # Column of the machine's samples → how it is named, and the column of its limit.
 MEMORY = {
@@ -35,25 +34,22 @@ GPU = {
     "gpu": ("util_pct", 1.0, ""),
     "gpu-memory": ("mem_used_bytes", 1.0, "mem_total_bytes"),
     "gpu-power": ("power_mw", 1e3, ""),
-    "gpu-clock": ("sm_clock_mhz", 1.0, ""),
 }
 # Chart → how one of its values reads.
 READ: dict[str, Callable[[float], str]] = {
     **dict.fromkeys(("cpu", "throttled", "gpu"), lambda value: percent(value / 100)),
-    "processes": "{:.2f} cores".format,
     **dict.fromkeys(("memory", "gpu-memory"), size),
     "io": lambda value: f"{size(value)}/s",
     "gpu-power": "{:.0f} W".format,
-    "gpu-clock": "{:.0f} MHz".format,
 }
 LEAST_STOLEN_PCT = 1.0  # most machines have nothing stolen: a curve only where there is
 
 
 @dataclass(frozen=True)
 class Curve:
-    """`chart` groups curves of one unit: cpu and throttled (percent), processes (cores), memory
-    (bytes), io (bytes a second), gpu (percent), gpu-memory (bytes), gpu-power (watts) or gpu-clock
-    (megahertz). Times are nanoseconds of the host. `limit`: of the values, where there is one."""
+    """`chart` groups curves of one unit: cpu and throttled (percent), memory (bytes), io (bytes a
+    second), gpu (percent), gpu-memory (bytes) or gpu-power (watts). Times are nanoseconds of the
+    host. `limit`: of the values, where there is one."""
 
     chart: str
     name: str
@@ -62,15 +58,15 @@ class Curve:
     limit: float | None = None
 
 
-def curves(system: SystemRun, processes: bool = True) -> Iterator[Curve]:
+def curves(system: SystemRun) -> Iterator[Curve]:
     """Every curve of a host of which something was measured, chart by chart."""
-    for each in _all(system, processes):
+    for each in _all(system):
         known = np.isfinite(each.values)
         if known.any():
             yield replace(each, t_ns=each.t_ns[known], values=each.values[known])
 
 
-def _all(system: SystemRun, processes: bool) -> Iterator[Curve]:
+def _all(system: SystemRun) -> Iterator[Curve]:
     machine, t = system.machine, system.machine.floats("t_ns")
     iowait, taken = machine.floats("cpu_iowait_pct"), stolen(machine) * 100
     busy = 100 - machine.floats("cpu_idle_pct") - np.nan_to_num(iowait)
@@ -80,7 +76,6 @@ def _all(system: SystemRun, processes: bool) -> Iterator[Curve]:
         yield Curve("cpu", "taken by the hypervisor", t, taken, 100.0)
     at, held_ns = _growth(t, machine.floats("cgroup_throttled_ns"))
     yield Curve("throttled", "throttled", at, held_ns / 1e7)
-    yield from _processes(system) if processes else ()
     for column, (name, limit) in MEMORY.items():
         top = peak(machine[limit]) if limit else None
         yield Curve("memory", name, t, machine.floats(column), top)
@@ -104,23 +99,6 @@ def _growth(t: Floats, total: Floats) -> tuple[Floats, Floats]:
     unknown = np.full(len(passed), np.nan)
     grown = np.divide(np.diff(total[known]), passed, out=unknown, where=passed > 0)
     return t[1:], np.where(grown >= 0, grown, np.nan)
-
-
-def _processes(system: SystemRun) -> list[Curve]:
-    """CPU cores of the training processes, then of the workers that used most."""
-    table = system.process
-    used = table.floats("cpu_user_ns") + table.floats("cpu_system_ns")
-    found: list[tuple[float, Curve]] = []
-    for pid in np.unique(table["pid"]).tolist():
-        rows = np.flatnonzero(table["pid"] == pid)
-        t, grown = _growth(table.floats("t_ns")[rows], used[rows])
-        worker = int(table["worker"][rows[0]]) if table["role"][rows[0]] == 1 else None
-        name = f"process {pid}" if worker in (None, -1) else f"worker {worker} ({pid})"
-        if np.isfinite(grown).any():
-            most = np.inf if worker is None else float(np.nanmean(grown))
-            found.append((most, Curve("processes", name, t, grown / 1e9)))
-    found.sort(key=lambda item: -item[0])
-    return [curve for _, curve in found[:MAX_PROCESSES]]
 
 
 def resampled(

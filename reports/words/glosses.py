@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-# Stage → (shown as, few words for 80 columns, more for wide terminals).
-GLOSSES: dict[str, tuple[str, str, str]] = {
-    "wait": ("wait", "inside next()", "inside next(): what the loop lost to loading"),
-    "compute": ("compute", "the loop's own work", "your loop's own work, until it asks for more"),
-    "stall": ("stall", "device had no work", "part of wait in which the device had nothing to do"),
-    "startup": ("startup", "to the first batch", "from iter() to the first batch, once an epoch"),
-    "index": ("index", "drawing indices", "drawing the batch's indices from the sampler"),
-    "fetch": ("fetch", "dataset[i]", "the data set makes the samples: dataset[i]"),
-    "fetch_cpu": (
-        "  of it CPU",
-        "rest: I/O, locks",
-        "the rest is waiting: I/O, locks, other processes",
-    ),
-    "collate": ("collate", "samples to batch", "collate_fn joins the samples to a batch"),
-    "collate_cpu": ("  of it CPU", "", "the rest is waiting"),
-    "pack": ("pack", "worker → queue", "the worker puts the batch into the queue"),
-    "queued": ("queued", "ready early", "made, not yet taken: long is good, workers are ahead"),
-    "unpack": ("unpack", "queue → main", "the main process rebuilds the batch from the queue"),
-    "pin": ("pin", "page-locking", "copying to page-locked memory"),
-    "h2d": ("copy", "to the device", "copying the batch to the device, by device events"),
-    "h2d_host": ("copy (host)", "the call itself", "host time inside the copy calls"),
-    "compute_device": ("device", "busy computing", "device time per batch, by device events"),
+# Stage → (shown as, what it is).
+GLOSSES: dict[str, tuple[str, str]] = {
+    "wait": ("wait", "inside next()"),
+    "compute": ("compute", "the loop's own work"),
+    "stall": ("stall", "device had no work"),
+    "startup": ("startup", "to the first batch"),
+    "index": ("index", "drawing indices"),
+    "fetch": ("fetch", "dataset[i]"),
+    "fetch_cpu": ("  of it CPU", "rest: I/O, locks"),
+    "collate": ("collate", "samples to batch"),
+    "collate_cpu": ("  of it CPU", ""),
+    "pack": ("pack", "worker → queue"),
+    "queued": ("queued", "ready early"),
+    "unpack": ("unpack", "queue → main"),
+    "pin": ("pin", "page-locking"),
+    "h2d": ("copy", "to the device"),
+    "h2d_host": ("copy (host)", "the call itself"),
+    "compute_device": ("device", "busy computing"),
 }
 
 # Heading → stages. The heading's {where} is "in 4 workers, side by side" or "in the training

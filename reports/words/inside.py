@@ -3,8 +3,6 @@ rest on, and what they lack."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from ...advisors.case.workers import WAITS_FOR
 from ...advisors.schema.report_model import (
     Code,
@@ -115,12 +113,7 @@ def inside_notes(loader: LoaderReport) -> list[str]:
 
 
 def why_no_stacks(report: Report, run: Run) -> str:
-    """The reason there are none, as far as anything of the run tells, with what to do."""
-    reasons: Iterable[str | None] = (
-        *(loader.code.reason for loader in report.loaders if loader.code),
-        *(burst.reason for system in run.systems for burst in system.bursts),
-        *(system.reasons.get("stacks") for system in run.systems),
-        *(process.reasons.get("stacks") for process in run.processes),
-    )
+    """The reason there are none, with what to do."""
+    reasons = (loader.code.reason for loader in report.loaders if loader.code)
     when = " yet;" if run.state == "live" else "; while a run goes on,"
     return next(filter(None, reasons), f"none were taken{when} `loaderscope stacks` takes some")

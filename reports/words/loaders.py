@@ -6,20 +6,14 @@ from __future__ import annotations
 from collections import defaultdict
 
 from ...advisors.code.dialects import NAMES
-from ...advisors.schema.rank_model import SlowestRank, Spread
+from ...advisors.schema.rank_model import SlowestRank
 from ...advisors.schema.report_model import LoaderReport, Report, RunInfo, Scalar
 from ...advisors.stage_model.ranks import LEAST_STEADY
 from ...profiler.base.metadata import clean
 from ...profiler.record.inspect.uses import place_of
 from ...profiler.store.run.run import LoaderRun, Run
-from .glosses import GLOSSES, label_of
+from .glosses import label_of
 from .units import micros, plural
-
-# Stages whose spread is shown; of the others, the slowest rank's cause.
-SHOWN = ("wait", "stall", "compute", "fetch", "collate")
-RANK_HEAD = ("over the ranks", "least", "middle", "most")
-# Ranks within this factor of each other count as alike.
-ALIKE = 1.05
 
 
 def use_of(loader: LoaderReport | LoaderRun) -> str | None:
@@ -128,36 +122,3 @@ def slowest_place(slow: SlowestRank) -> str:
     """'Augment.__call__ at data.py:31', as much of it as is known."""
     at = place_of(slow.file, slow.line) if slow.file and slow.line else ""
     return " at ".join(filter(None, (clean(slow.function, 80) if slow.function else "", at)))
-
-
-def rank_rows(loader: LoaderReport) -> list[tuple[str, str, str, str]]:
-    """(stage, least, middle, most) a batch with the ranks that have them, of the stages worth it;
-    none where the ranks are alike."""
-    ranks = loader.ranks
-    if not ranks:
-        return []
-    cause = ranks.slowest.cause if ranks.slowest else None
-    shown = [
-        (stage, spread)
-        for stage in GLOSSES
-        if (stage in SHOWN or stage == cause) and (spread := ranks.spread.get(stage)) is not None
-    ]
-    if all(map(_alike, (spread for _, spread in shown))):
-        return []
-    return [
-        (
-            label_of(stage),
-            _of(spread, spread.low, spread.low_rank),
-            micros(spread.median),
-            _of(spread, spread.high, spread.high_rank),
-        )
-        for stage, spread in shown
-    ]
-
-
-def _alike(spread: Spread) -> bool:
-    return spread.high <= ALIKE * spread.low
-
-
-def _of(spread: Spread, value: float, rank: int) -> str:
-    return micros(value) if _alike(spread) else f"{micros(value)} (rank {rank})"

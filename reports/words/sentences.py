@@ -31,8 +31,7 @@ STARTS_ABOVE = 1.1
 
 
 def nothing_to_change(loader: LoaderReport) -> str | None:
-    """What to say where nothing is advised, and what limits then; None where too little is
-    known."""
+    """What to say where nothing is advised; None where too little is known."""
     if loader.tuning and loader.tuning.proven:
         return "No change is advised besides what was proven."
     if loader.verdict == "compute-bound":
@@ -46,44 +45,7 @@ def nothing_to_change(loader: LoaderReport) -> str | None:
         certain += f"; one may: {candidate.title}, {effect_text(candidate)}"
         if TUNE in candidate.why:
             certain += f" ({TUNE} tells)"
-    return f"{certain}. {what_limits(loader)}".rstrip()
-
-
-# Cause of waiting, or work of workers → what then limits.
-_LIMITS = {
-    "fetch": "the data set's own work (fetch)",
-    "collate": "joining samples to batches (collate)",
-    "pack": "handing batches over (pack)",
-    "index": "drawing indices",
-    "hand-over": "handing batches over from the workers",
-    "queue": "taking batches from the queue",
-    "unpack": "unpacking batches in the main process",
-    "pin": "copying to page-locked memory",
-    "startup": "starting, at the first batch of each epoch",
-    "other": "starting, and the bookkeeping of the DataLoader itself",
-}
-LIMITS_FROM, NO_CORE_FROM = 0.3, 0.2
-
-
-def what_limits(loader: LoaderReport) -> str:
-    """'Bottleneck: the data set's own work (fetch), 83 % of the wait.' Nothing where nothing stands
-    out."""
-    waiting = loader.waiting
-    if not waiting:
-        return ""
-    shares = {name: waiting.work.get(name, 0.0) for name in _LIMITS}
-    for name in shares.keys() & waiting.causes.keys():
-        shares[name] = max(shares[name], waiting.causes[name].share)
-    name = max(shares, key=lambda name: shares[name])
-    busy = waiting.causes.get("workers-busy")
-    core = waiting.fetch_core_wait_share
-    if shares[name] >= LIMITS_FROM:
-        waits = name == "fetch" and core is not None and core >= NO_CORE_FROM
-        cores = f"; fetch waits {percent(core)} of its time for a free core" if waits else ""
-        return f"Bottleneck: {_LIMITS[name]}, {percent(shares[name])} of the wait{cores}."
-    if busy and busy.share >= LIMITS_FROM:
-        return f"Bottleneck: no worker was free for {percent(busy.share)} of the wait."
-    return ""
+    return f"{certain}."
 
 
 def throughput_line(loader: LoaderReport) -> str:
@@ -136,10 +98,8 @@ def overhead_sentence(overhead: Overhead) -> str:
     The hooks are timed back to back (record/iterate/calibrate.py), so with warm caches;
     benchmarks/overhead.py, whose loop does real work in between, measures 1.6 times as much.
     """
-    memory = overhead.sampler_rss_bytes
     note = "That is with warm caches: in a loop that empties them, it is up to twice as much."
     if overhead.per_batch_us is None:
         reason = overhead.reasons.get("per_batch_us", "no reason known")
         note = f"The cost per batch was not measured ({reason})."
-    used = f"The sampler uses {size(memory)} of memory." if memory is not None else None
-    return " ".join(filter(None, (overhead_line(overhead), note, used)))
+    return " ".join(filter(None, (overhead_line(overhead), note)))

@@ -5,25 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
-from ...advisors.schema.report_model import Container, EpochReads, Mount, StorageSummary
+from ...advisors.schema.report_model import Container, Mount, StorageSummary
 from ...profiler.base.metadata import clean
 from .units import by_reason, count, known, percent, plural, size
 
 KINDS_NAMED = 3  # suffixes, file systems and containers named in a sentence
-# What of a storage summary may be unmeasured, in words.
-_WORDS = {
-    "opens_per_sample": "files a sample",
-    "reopened_share": "files opened again",
-    "read_bytes_per_sample": "bytes a sample",
-    "disk_bytes_per_sample": "bytes from disk",
-    "read_calls_per_sample": "reads a sample",
-    "wait_us_per_open": "waiting a file",
-    "dataset_bytes": "size of the data set",
-    "memory_bytes": "memory for the page cache",
-    "reading_share": "share of reading",
-    "decoding_share": "share of decoding",
-    "other_share": "share of the rest",
-}
 LEAST_READ_BYTES = 64  # a sample
 # of the memory: a data set nearer to it than this competes with everything else for its place
 FITS_BELOW = 0.9
@@ -48,7 +34,7 @@ def _rows(s: StorageSummary) -> Iterator[tuple[str, str]]:
         )
         yield "fetch is", shares if files else ""
     yield "in use", _first(map(_container, s.containers))
-    yield "data set", "; ".join(filter(None, (_fits(s), _epochs(s.epochs))))
+    yield "data set", _fits(s)
 
 
 def _files(s: StorageSummary) -> str:
@@ -108,21 +94,6 @@ def _fits(s: StorageSummary) -> str:
     return f"about {size(data)}, the page cache may use {size(memory)}: it {fits}"
 
 
-def _epochs(epochs: tuple[EpochReads, ...]) -> str:
-    """The first epoch is cold; what later ones still bring from the disk is what the cache cannot
-    hold."""
-    seen = [each for each in epochs if each.disk_bytes is not None and each.samples > 0]
-    if len(seen) < 2:
-        return ""
-    cold, *later = seen
-    samples = sum(each.samples for each in later)
-    warm = sum((each.disk_bytes or 0.0) * each.samples for each in later) / samples
-    if not cold.disk_bytes and not warm:
-        return ""  # all came from the page cache, which is said already
-    which = "the first epoch" if cold.epoch == 0 else f"epoch {cold.epoch}"
-    return f"from disk a sample: {size(cold.disk_bytes)} in {which}, {size(warm)} in later ones"
-
-
 def _first(words: Iterable[str], limit: int = KINDS_NAMED) -> str:
     """The first few, and how many more there are."""
     found = list(words)
@@ -132,5 +103,5 @@ def _first(words: Iterable[str], limit: int = KINDS_NAMED) -> str:
 
 def unmeasured_storage(storage: StorageSummary) -> str | None:
     """What could not be measured, with its reason."""
-    found = by_reason((_WORDS.get(name, name), why) for name, why in storage.reasons.items())
+    found = by_reason(storage.reasons.items())
     return f"storage: not measured: {found}" if found else None

@@ -12,28 +12,15 @@ _WORTH_SAYING = {"gpus": "GPU", "system": "system"}
 
 
 def machine_line(s: SystemSummary) -> str | None:
-    """The machine in a few words: what may have limited the run. None where nothing was sampled."""
-    gpus = [gpu.util_mean_share for gpu in s.gpus if gpu.util_mean_share is not None]
-    use = sum(gpus) / len(gpus) if gpus else None
-    busy = known("", (f" {percent(s.cpu_busy_mean_share)} busy", s.cpu_busy_mean_share))
-    limit = known("", (f" ({_limit(s)})", _limit(s)))
-    parts = known(
-        ", ",
-        (f"{_cores(s)}{limit}{busy}", s.cores_logical),
-        (f"{percent(s.cpu_stolen_mean_share)} stolen", _large(s.cpu_stolen_mean_share, 0.01)),
-        (f"throttled {percent(s.throttled_share)} of the time", s.throttled_share or None),
-        (f"{size(s.mem_available_min_bytes)} of memory free", s.mem_available_min_bytes),
-        (f"{plural(len(s.gpus), 'GPU')} {percent(use)} in use", use),
-        (f"disk {size(s.disk_read_bytes_s)}/s", _large(s.disk_read_bytes_s, 1e6)),
-    )
-    others = f" {_others(s)}" if s.crowded_by_others else ""
-    return f"The machine: {parts}.{others}" if parts else None
+    """The CPU in a few words: what may have limited the run. None where nothing was sampled."""
+    cpu = dict(system_rows(s)).get("CPU") if s.cores_logical else None
+    return f"The machine: {cpu}." if cpu else None
 
 
 def _others(s: SystemSummary) -> str:
     return (
-        f"Other programs kept {s.others_cores or 0.0:.1f} of your {_cores(s)} busy: times are "
-        "inflated."
+        f"other programs kept {s.others_cores or 0.0:.1f} of your {_cores(s)} busy: times are "
+        "inflated"
     )
 
 
@@ -68,7 +55,7 @@ def _rows(s: SystemSummary) -> Iterator[tuple[str, str]]:
             (_cores(s), s.cores_logical),
             (f"{_limit(s)}", _limit(s)),
             (f"{percent(iowait)} idle with I/O outstanding", _large(iowait, 0.005)),
-            (_others(s).rstrip("."), s.crowded_by_others or None),
+            (_others(s), s.crowded_by_others or None),
             (f"{percent(stolen)} taken by the hypervisor (steal)", _large(stolen, 0.005)),
             (
                 f"throttled by the container's quota {percent(throttled)} of the time",

@@ -18,8 +18,6 @@ Kind = Literal["main", "worker", "sending", "pin", "device"]
 
 # Tracks in one window: more workers than this have no readable picture.
 MAX_WORKERS = 256
-# Loops that interleave over one loader, each on a track of its own; slices of more are left out.
-MAX_LANES = 8
 # A lane that is damaged may hold any number: no batch takes longer than a month, no clock runs for
 # centuries.
 _LONGEST_NS = 30 * 86_400 * 10**9
@@ -108,7 +106,7 @@ class Window:
 
     def tracks(self) -> tuple[Track, ...]:
         """Every track on which something was measured."""
-        found = (*self._main(), *self._workers(), self._pin_thread(), *self._device())
+        found = (self._main(), *self._workers(), self._pin_thread(), self._device())
         return tuple(track for track in found if track.slices)
 
     def _slices(
@@ -120,39 +118,34 @@ class Window:
         slices = Slices(stage, start[where], length[where], self.rows[where])
         return [slices] if where.any() else []
 
-    def _main(self) -> Iterator[Track]:
-        lane = _lanes(self.start, self.handed + self._known("compute"))
+    def _main(self) -> Track:
+        apart = _apart(self.start, self.handed + self._known("compute"))
         unpack = np.minimum(self.lengths("unpack"), self.wait)
-        for number in range(int(lane.max(initial=-1)) + 1):
-            here = lane == number
-            slices = self._slices("wait", self.start, here, self.wait)
-            at, left = self.start, self.wait
-            # Without workers, one after the other inside next().
-            for stage in ("index", "fetch", "collate", "pin"):
-                length = np.minimum(self.lengths(stage), left)
-                slices += self._slices(stage, at, ~self.from_worker & here, length)
-                at, left = at + length.clip(0), left - length.clip(0)
-            own = self.from_worker & ~self.pinned & here
-            slices += self._slices("unpack", self.handed - unpack, own, unpack)
-            slices += self._slices("compute", self.handed, here)
-            yield Track(_numbered("main", number), "main", slices)
+        slices = self._slices("wait", self.start, apart, self.wait)
+        at, left = self.start, self.wait
+        # Without workers, one after the other inside next().
+        for stage in ("index", "fetch", "collate", "pin"):
+            length = np.minimum(self.lengths(stage), left)
+            slices += self._slices(stage, at, ~self.from_worker & apart, length)
+            at, left = at + length.clip(0), left - length.clip(0)
+        own = self.from_worker & ~self.pinned & apart
+        slices += self._slices("unpack", self.handed - unpack, own, unpack)
+        slices += self._slices("compute", self.handed, apart)
+        return Track("main", "main", slices)
 
     def _workers(self) -> Iterator[Track]:
         fetched = self._begun + self._known("fetch")
         made, pack = fetched + self._known("collate"), self.lengths("pack")
         for worker in np.unique(self.worker[self.from_worker]).tolist()[:MAX_WORKERS]:
             own = self.from_worker & (self.worker == worker)
-            lane = np.full(len(own), -1)
-            lane[own] = _lanes(self._begun[own], made[own])
-            for number in range(int(lane.max(initial=-1)) + 1):
-                here = lane == number
-                slices = self._slices("fetch", self._begun, here)
-                slices += self._slices("collate", fetched, here)
-                yield Track(_numbered(f"worker {worker}", number), "worker", slices)
+            apart = own.copy()
+            apart[own] = _apart(self._begun[own], made[own])
+            slices = self._slices("fetch", self._begun, apart)
+            slices += self._slices("collate", fetched, apart)
+            yield Track(f"worker {worker}", "worker", slices)
             # The queue's own thread packs, while the worker fetches the next batch.
             start = _one_after_the_other(self.sent - pack, pack, own & (pack >= 0))
-            slices = self._slices("pack", start, own)
-            yield Track(f"worker {worker} sending", "sending", slices)
+            yield Track(f"worker {worker} sending", "sending", self._slices("pack", start, own))
 
     def _pin_thread(self) -> Track:
         start = _one_after_the_other(self.sent, self._known("unpack", "pin"), self.pinned)
@@ -160,26 +153,20 @@ class Window:
         slices += self._slices("pin", start + self._known("unpack"), self.pinned)
         return Track("pin thread", "pin", slices, exact=False)
 
-    def _device(self) -> Iterator[Track]:
+    def _device(self) -> Track:
         """Steps one after another, none before its batch was handed over. A copy is the step's
-        first part, or has a track of its own where it has a stream of its own. While the device
-        stood still, it waited for that batch."""
+        first part; those on a stream of their own are left out. While the device stood still, it
+        waited for that batch."""
         copy, step, stall = (self.lengths(name) for name in ("h2d", "compute_device", "stall"))
-        known = (copy >= 0) | (step >= 0)
-        within = np.zeros_like(copy) if self._aside else copy.clip(0)
+        if self._aside:
+            copy = np.full_like(copy, -1)
+        known, within = (copy >= 0) | (step >= 0), copy.clip(0)
         start = _one_after_the_other(self.handed, np.maximum(within, step).clip(0), known)
-        copied = _one_after_the_other(self.handed, copy.clip(0), known) if self._aside else start
-        copies = self._slices("h2d", copied, known)
         rest = np.where(step >= 0, (step - within).clip(0), -1)
         slices = self._slices("stall", start - stall.clip(0), known & (stall > 0))
-        slices += [] if self._aside else copies
+        slices += self._slices("h2d", start, known, copy)
         slices += self._slices("compute_device", start + within, known, rest)
-        yield Track("device", "device", slices, exact=False)
-        yield Track("device copies", "device", copies if self._aside else [], exact=False)
-
-
-def _numbered(name: str, number: int) -> str:
-    return f"{name} ({number + 1})" if number else name
+        return Track("device", "device", slices, exact=False)
 
 
 def _one_after_the_other(start: Ints, length: Ints, where: Flags) -> Ints:
@@ -196,21 +183,11 @@ def _one_after_the_other(start: Ints, length: Ints, where: Flags) -> Ints:
     return placed
 
 
-def _lanes(start: Ints, end: Ints) -> Ints:
-    """A lane for each of the spans, from 0, so that none overlap within one: loops over one loader
-    may interleave."""
-    lane = np.zeros(len(start), dtype=np.int64)
+def _apart(start: Ints, end: Ints) -> Flags:
+    """Which spans begin when all that began before have ended: of loops over one loader that
+    interleave, others are left out."""
     order = np.argsort(start, kind="stable")
-    if not np.any(start[order][1:] < np.maximum.accumulate(end[order])[:-1]):
-        return lane
-    free_ns: list[int] = []
-    for at in order.tolist():
-        number = next((i for i, free in enumerate(free_ns) if free <= start[at]), len(free_ns))
-        if number == len(free_ns):
-            if number == MAX_LANES:
-                lane[at] = -1
-                continue
-            free_ns.append(0)
-        free_ns[number] = int(end[at])
-        lane[at] = number
-    return lane
+    ends = np.maximum.accumulate(np.concatenate(([0], end[order])))
+    apart = np.empty(len(start), dtype=bool)
+    apart[order] = start[order] >= ends[:-1]
+    return apart

@@ -67,4 +67,3 @@ def test_no_stage_is_a_reason(drawn) -> None:
 def test_hostile_texts_are_only_texts(drawn, width: int) -> None:
     text = drawn(hostile_code("[red]\x1b[2J" + "x" * 200), width)
     assert all(line.isprintable() and len(line) <= width for line in text.splitlines())
-    assert drawn(CODE, width, unicode=False).isascii()

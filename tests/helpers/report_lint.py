@@ -123,18 +123,6 @@ def _stacks(loader: LoaderReport) -> Iterator[str]:
         yield "stacks were not recorded, and are shown"
 
 
-def _what_limits(loader: LoaderReport) -> Iterator[str]:
-    said = nothing_to_change(loader)
-    waiting = loader.waiting
-    if loader.recommendations or said is None or loader.verdict != "input-bound" or not waiting:
-        return
-    shares = [*(each.share for each in waiting.causes.values()), *waiting.work.values()]
-    told = "Bottleneck" in said or "unknown" in waiting.causes
-    proven = loader.tuning is not None and loader.tuning.proven is not None
-    if max(shares, default=0.0) >= 0.9 and not proven and not told:
-        yield f"{said!r}: without what limits then"
-
-
 def _no_more_than_the_part_saved(loader: LoaderReport) -> Iterator[str]:
     """By Amdahl: without workers, what goes frees at most its part of the loop. (Much more than a
     half of it leaves a loop that has the caches for itself, and is faster than its parts were.)"""
@@ -204,7 +192,6 @@ _OF_A_LOADER: tuple[Callable[[LoaderReport], Iterator[str]], ...] = (
     _computing_and_waiting,
     _reading,
     _stacks,
-    _what_limits,
     _waiting_adds_up,
     _no_more_than_the_part_saved,
     _what_is_not_advised,

@@ -137,9 +137,9 @@ def test_an_untuned_loader_has_no_such_screen(run: RunBuilder) -> None:
 
 
 def test_advice_says_what_was_proved_beside_what_was_predicted() -> None:
-    proved = {"measured": 1.63, "measured_range": Range(1.55, 1.63, 1.70), "measured_s": 14.2}
+    ends = {"measured": 1.63, "measured_range": Range(1.55, 1.63, 1.70), "measured_s": 14.2}
     title = "Raise num_workers from 4 to 8"
-    tried = recommendation("num-workers", title, 1.4, 1.7, 1.8, **proved)
+    tried = recommendation("num-workers", title, 1.4, 1.7, 1.8, tried="proven", **ends)
     view = advised(recommendations=(tried,))
     both = "proved ×1.63 (1.55–1.70) in 14 s; predicted ×1.7 (1.4–1.8)"
     assert both in advice.detail(view, tried, 120).plain

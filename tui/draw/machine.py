@@ -21,7 +21,7 @@ def meters(s: Snapshot, width: int) -> Content:
     """A line a meter: value now, course, limit."""
     if isinstance(s.system, str):
         return dim(text(s.system))
-    rows = [_meter(curve, width) for curve in curves(s.system, processes=False)]
+    rows = [_meter(curve, width) for curve in curves(s.system)]
     missing = by_reason(s.system.reasons.items())
     said = [missing and f"Not measured: {missing}."]
     return lines([*rows, blocks(sentences(said, "dim"), width)])

@@ -11,7 +11,6 @@ import pytest
 from builders import loop
 from inside_samples import CODE, COLLATE, FETCH, NO_CODE, STORAGE
 from loaderscope.advisors.schema.report_model import (
-    EpochReads,
     HotSpot,
     LoaderReport,
     StorageSummary,
@@ -71,26 +70,16 @@ def words(**changed: Any) -> dict[str, str]:
     return dict(storage_rows(replace(STORAGE, **changed)))
 
 
-def read(epoch: int, disk: float) -> EpochReads:
-    return EpochReads(epoch, 9, None, disk, None)
-
-
 NONE_OPENED: dict[str, Any] = {"opens_per_sample": 0.0, "kinds": (), "mounts": (), "directories": 0}
 
 
 @pytest.mark.parametrize(
     ("label", "changed", "expected"),
     [
-        # Epochs that brought nothing from disk are not told.
-        ("data set", {"epochs": (read(0, 0.0), read(1, 0.0))}, ": it fits"),
+        ("data set", {}, ": it fits"),
         ("data set", {"dataset_bytes": 13e9}, "it does not fit"),
         ("data set", {"dataset_bytes": 11.5e9}, "it barely fits"),
-        ("data set", {"memory_bytes": None, "epochs": ()}, "about 15.6 MB"),
-        (
-            "data set",
-            {"epochs": (read(3, 5e3), read(4, 1e3))},
-            "5.00 kB in epoch 3, 1.00 kB in later",
-        ),
+        ("data set", {"memory_bytes": None}, "about 15.6 MB"),
         ("read", NONE_OPENED, "B a sample, "),
         ("read", {"reopened_share": 0.5}, "50 % of them opened before"),
         ("read", {"read_bytes_per_sample": None}, "131 B a sample from disk"),
@@ -122,7 +111,7 @@ def test_what_lacks_for_one_reason_is_said_together(bare: LoaderReport) -> None:
     )
     loader = replace(bare, storage=storage)
     assert inside_notes(loader) == [
-        "storage: not measured: waiting a file, memory for the page cache (why); new_one (else)"
+        "storage: not measured: wait_us_per_open, memory_bytes (why); new_one (else)"
     ]
     reason = inside_notes(replace(bare, code=NO_CODE))
     assert reason == ["functions: py-spy is not installed: pip install py-spy"]

@@ -14,7 +14,6 @@ from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
-from loaderscope.reports.export import tables as export
 from loaderscope.reports.export.tables import render_parquet
 from report_samples import reported
 
@@ -49,8 +48,7 @@ def test_each_table_holds_what_was_recorded(run: Run, report: Report) -> None:
     assert Report.from_json(batches.schema.metadata[b"loaderscope.report"].decode()) == report
 
 
-def test_several_loaders_are_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "ROWS_AT_A_TIME", 7)  # several row groups
+def test_several_loaders_are_one_table(tmp_path: Path) -> None:
     builder = RunBuilder(tmp_path)
     for rank in range(2):
         rows, process = loop(20), builder.process(pid=4000 + rank, rank=rank)

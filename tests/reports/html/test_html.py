@@ -41,7 +41,7 @@ def page(text: str) -> Page:
 def test_every_plot_has_its_data(page: Page) -> None:
     plots = [found["id"] for found in page.having("div", **{"class": "plot"})]
     of_loader = ("timeline", "history", "flame")
-    of_system = ("cpu", "processes", "memory", "io", "gpu", "gpu-memory")
+    of_system = ("cpu", "memory", "io", "gpu", "gpu-memory")
     assert plots == [*(f"loader0-{n}" for n in of_loader), *(f"system-{n}" for n in of_system)]
     assert set(json.loads(page.scripts[0])) == set(plots)
 
@@ -116,7 +116,7 @@ def test_a_hostile_device_name_is_no_markup_in_a_plot(tmp_path: Path) -> None:
 
 def test_every_figure_is_said_in_a_sentence(run: Run) -> None:
     figures = [*loader_figures("x", run.loaders[0]), *system_figures(run)]
-    assert len(figures) == 8
+    assert len(figures) == 7
     for figure in figures:
         assert figure.summary.endswith(".") and figure.title and figure.data
 
@@ -135,8 +135,8 @@ def test_the_time_line_shows_what_was_recorded(run: Run) -> None:
     rows = [row for row, _ in fetch["facts"]]
     assert sorted(rows) == list(range(first, 260))
     begins = [base - fetch["base"][0] for base in fetch["base"]]
-    expected = (batches["t_fetch_ns"][rows] - batches["t_fetch_ns"][rows[0]]) / 1e9
-    assert begins == pytest.approx(expected.tolist(), abs=1e-4)
+    expected = (batches["t_fetch_ns"][rows] - batches["t_fetch_ns"][rows[0]]) / 1e6
+    assert begins == pytest.approx(expected.tolist(), abs=0.1)
 
 
 def test_a_page_without_functions_has_none_of_it(run: Run, report: Report) -> None:

@@ -131,7 +131,7 @@ def test_every_plot_is_drawn(opened: tuple[Seen, str]) -> None:
         " place.querySelectorAll('.trace path, .slice rect').length, "
         "place.getBoundingClientRect().width])"
     )
-    assert len(drawn) == (0 if "compare" in uri else 9)
+    assert len(drawn) == (0 if "compare" in uri else 8)
     for name, paths, width in drawn:
         assert paths > (100 if "timeline" in name else 0), name
         assert width <= seen.page.viewport_size["width"]

@@ -45,10 +45,11 @@ def test_the_device_stands_still_until_the_batch_it_waits_for(loader: LoaderRun)
     assert (still.start_ns[1:] == (step.start_ns + step.length_ns)[:-1]).all()
 
 
-def test_copies_on_a_stream_of_their_own_have_their_own_track(loader: LoaderRun) -> None:
+def test_copies_on_a_stream_of_their_own_are_left_out(loader: LoaderRun) -> None:
     aside = replace(loader, device_steps=DeviceSteps(8, 1.0, ()))
-    assert (slices(aside, "device")["compute_device"].length_ns == STEP * MS).all()
-    assert set(slices(aside, "device copies")) == {"h2d"}
+    found = slices(aside, "device")
+    assert (found["compute_device"].length_ns == STEP * MS).all()
+    assert set(found) == {"compute_device", "stall"}
 
 
 def test_the_dashboard_has_a_lane_of_it(tmp_path: Path) -> None:
