@@ -30,13 +30,17 @@ class ScriptCommand(click.Command):
     ignore_unknown_options = True  # -m and -c
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        left = super().parse_args(ctx, args)
+        left = self.parse_own(ctx, args)
         command = ctx.params["command"]
         if not command:
             raise UsageError(f"which script? For example: loaderscope {self.name} train.py")
         if command[0].startswith("-") and command[0] not in MODULE_OR_CODE:
             raise click.NoSuchOption(command[0], ctx=ctx)
         return left
+
+    def parse_own(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Its own options; what is left is the script's `command`."""
+        return super().parse_args(ctx, args)
 
 
 def report_after(ended: Ended, tuned: bool = True) -> None:

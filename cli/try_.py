@@ -12,7 +12,7 @@ import click
 
 from ..profiler.base.errors import UsageError
 from .output import PATH, deliver, format_option
-from .script import ScriptCommand, asking, budget_option, yes_option
+from .script import MODULE_OR_CODE, ScriptCommand, asking, budget_option, yes_option
 
 if TYPE_CHECKING:
     from ..experiment.change import Change
@@ -21,9 +21,31 @@ if TYPE_CHECKING:
 WORSE, NOT_TRIED = 1, 2
 
 
+class TryCommand(ScriptCommand):
+    """Takes its own options before the script, or between the script and `--`."""
+
+    def parse_own(self, ctx: click.Context, args: list[str]) -> list[str]:
+        found, _, given = self.make_parser(ctx).parse_args(list(args))
+        command = list(found["command"]) if isinstance(found["command"], tuple) else []
+        own = args[: len(args) - len(command)]
+        at = 2 if command[:1] and command[0] in MODULE_OR_CODE else 1
+        script, others = command[:at], command[at:]
+        if "--" in own or any(each.name in _CHANGES for each in given):
+            # All that follows the script is its own.
+            rest = others[1:] if others[:1] == ["--"] else others
+            return super().parse_own(ctx, [*own, *script, *rest])
+        ctx.allow_interspersed_args = True
+        left = super().parse_own(ctx, [*own, *others])
+        ctx.params["command"] = (*script, *ctx.params["command"])
+        return left
+
+
+_CHANGES = ("patch", "against", "a", "b")
+
+
 @click.command(
     "try",
-    cls=ScriptCommand,
+    cls=TryCommand,
     options_metavar="--patch FILE | --against REV | --a DIR --b DIR  [OPTIONS]",
     short_help="Measure a change of your code: same batches? how much faster?",
 )
@@ -41,7 +63,7 @@ WORSE, NOT_TRIED = 1, 2
 )
 @yes_option
 @format_option("json")
-@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [-- ARGS]...")
 def try_verb(
     patch: str | None,
     against: str | None,
@@ -61,8 +83,8 @@ def try_verb(
 
     \b
     Examples:
-      loaderscope try --patch change.diff train.py
-      loaderscope try --against HEAD train.py --epochs 3
+      loaderscope try train.py --patch change.diff
+      loaderscope try train.py --against HEAD -- --epochs 3
       loaderscope try --a old --b new train.py --epochs 3
     """
     from ..experiment.change import Options

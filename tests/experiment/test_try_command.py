@@ -103,7 +103,7 @@ def tried(root: Path, arguments: str, given: str) -> Ended:
 
 
 def test_same_batches_and_faster(project: Path) -> None:
-    options = "--patch - --yes --format json --budget 25 train.py --epochs 500"
+    options = "train.py --patch - --yes --format json --budget 25 -- --epochs 500"
     done = tried(project, options, FASTER)
     found = json.loads(done.stdout)
     first = ["same_batches", "compared", "first_difference", "factor", "error"]
@@ -174,7 +174,7 @@ def test_a_script_that_fails_or_has_no_loader(project, script, old, new, said):
     (project / "x.py").write_text(script)
     lines = f"-        {old}\n+        {new}\n"
     change = f'--- x.py\n+++ x.py\n@@ -6,2 +6,2 @@\n{lines}     print("done")\n'
-    done = tried(project, "--patch - -y x.py", change)
+    done = tried(project, "x.py --patch - -y", change)
     assert (done.returncode, done.stderr) == (2, f"loaderscope: {said}\n")
 
 
@@ -203,13 +203,17 @@ def sides(tmp: Path) -> list[int]:
 @pytest.mark.parametrize(
     ("arguments", "script"),
     [
+        ("train.py --patch c", "train.py"),
+        ("train.py --patch=c --epochs 3", "train.py --epochs 3"),
+        ("train.py --patch c -- --patch 3", "train.py --patch 3"),
         ("--patch c train.py --budget 3", "train.py --budget 3"),
-        ("--patch=c train.py -- a -b", "train.py -- a -b"),
-        ("--patch c -m pkg.train --patch 3", "-m pkg.train --patch 3"),
+        ("-y train.py --patch c a -b", "train.py a -b"),
+        ("-m pkg.train --patch c --lr 1", "-m pkg.train --lr 1"),
+        ("--patch c -m pkg -- x", "-m pkg x"),
         ("--patch c -- train.py -y", "train.py -y"),
     ],
 )
-def test_own_options_stand_before_the_script(arguments, script):
+def test_own_options_stand_before_the_script_or_between_it_and_its_own(arguments, script):
     context: Any = try_verb.make_context("try", arguments.split())
     assert " ".join(context.params["command"]) == script
     assert context.params["patch"] == "c" and context.params["budget"] == 60.0
