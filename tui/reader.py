@@ -18,8 +18,6 @@ from .snapshot import AdviceView, Snapshot, SnapshotBuilder, advice_of
 
 INTERVAL_S = 0.5
 ADVICE_EVERY_S = 5.0
-# Of each interval, so much may be spent on adding older batches to the totals.
-CATCH_UP_S = 0.15
 
 Post = Callable[[Snapshot], object]
 Advise = Callable[[Run, Place], AdviceView]
@@ -75,7 +73,6 @@ class Reader(EndableThread):
                 snapshot = replace(self._last, problem=said)
             if snapshot and not self._over:
                 self._post(snapshot)
-            self._catch_up()
             self._asked.wait(max(0.02, self._interval_s - (time.monotonic() - began)))
 
     def step(self, asked: bool = True) -> Snapshot | None:
@@ -87,17 +84,9 @@ class Reader(EndableThread):
             return None
         snapshot, run = self._builder.build(self._place, self.advisor.take())
         if run and snapshot.choice:
-            self.advisor.consider(run, snapshot.choice.place, self._follower.version)
+            self.advisor.consider(run, snapshot.choice.place, self._follower.seen)
         self._last = snapshot
         return snapshot
-
-    def _catch_up(self) -> None:
-        """Add older batches to the totals, leaving about half of a core alone; what they change is
-        shown at once."""
-        began = time.monotonic()
-        if self._follower.catch_up(CATCH_UP_S):
-            self._asked.set()
-            time.sleep(min(CATCH_UP_S, time.monotonic() - began))
 
 
 class Advisor:

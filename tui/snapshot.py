@@ -30,14 +30,13 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class LoaderView:
-    """The chosen loader. `caught_up` is the share of its batches behind the figures."""
+    """The chosen loader, by its newest batches."""
 
     report: LoaderReport  # without advice
     loader: LoaderRun
     pace: Pace
     course: Course
     lanes: Lanes
-    caught_up: float
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,6 @@ class SnapshotBuilder:
             pace=pace(loader, now_ns),
             course=course(loader),
             lanes=lanes(loader, host.process if host else None),
-            caught_up=self.follower.caught_up(),
         )
 
 

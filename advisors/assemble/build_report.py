@@ -136,8 +136,7 @@ def loader_report(
     """One loader's part of the report, without advice. `cpus`: effective CPUs."""
     lost, figures = lost_time(loader), stages(loader, process.device)
     found, basis = verdict(loader, lost)
-    known = loader.batches.measured("samples") or "samples" in loader.folded.columns
-    samples = int(total(loader, "samples")) if known else None
+    samples = int(total(loader, "samples")) if loader.batches.measured("samples") else None
     # From `iter()` to the last batch's end, pauses between epochs left out.
     wall_s = (step_totals(loader) + iter_ns(loader, lost)) / 1e9 or None
     ratio = core_wait_ratio(run, process, loader, in_main=not loader.num_workers)
@@ -153,9 +152,9 @@ def loader_report(
     }
     return LoaderReport(
         samples=samples,
-        folded_batches=loader.folded.records,
+        folded_batches=loader.older,
         wall_s=wall_s,
-        batches_per_s=loader.count / wall_s if wall_s else None,
+        batches_per_s=loader.batches.rows / wall_s if wall_s else None,
         samples_per_s=samples / wall_s if wall_s and samples is not None else None,
         bytes_per_batch=mean(loader.batches["bytes"]),
         verdict=found,
@@ -175,10 +174,10 @@ def loader_report(
 
 def _loader_notes(loader: LoaderRun, starts: float) -> Iterator[str]:
     built = int(loader.epochs["instance"].max(initial=0)) + 1
-    if loader.folded.records:
+    if loader.older:
         yield (
-            f"{loader.folded.records:,} older batches are not kept in detail: causes of waiting "
-            f"and the verdict rest on the newest {loader.batches.rows:,}"
+            f"{loader.older:,} older batches are left out: the figures rest on the newest "
+            f"{loader.batches.rows:,}"
         )
     if starts >= EPOCH_START_NOTED_FROM:
         part = f"{starts * 100:.0f} % of the time"

@@ -125,7 +125,7 @@ def _loader(
         f"the loaders have different names: {before.name} and {after.name}": (
             before.name != after.name
         ),
-        "older batches are kept as totals only: the differences rest on the newest": (
+        "older batches are left out: the differences rest on the newest": (
             before.folded_batches or after.folded_batches
         ),
         "the batches are of different sizes: times are given a sample": not alike,

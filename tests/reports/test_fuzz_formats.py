@@ -136,8 +136,6 @@ def replayed(path: Path) -> None:
         shown = reader.step()
         reader.advisor.finish()
         drawn(shown)
-        while reader._follower.catch_up(1.0):
-            pass
     drawn(reader.step())
 
 

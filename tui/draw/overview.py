@@ -45,11 +45,12 @@ def verdict(s: Snapshot, width: int) -> Content:
     """The verdict in a sentence, how sure it is, and what free loading would gain."""
     if not s.loader:
         return line((text(s.problem) if s.problem else WAITING, "bold"))
-    report, caught_up = s.loader.report, s.loader.caught_up
+    report = s.loader.report
     style = VERDICTS[report.verdict]
-    basis = [f"Older batches: {percent(caught_up)} read."] if caught_up < 1 else []
-    basis += [headroom_sentence(report)] if report.verdict != "too-short" else []
+    basis = [headroom_sentence(report)] if report.verdict != "too-short" else []
     basis.append(f"{plural(report.batches, 'batch', 'batches')}, {plural(report.epochs, 'epoch')}.")
+    if report.folded_batches:
+        basis.append(f"The figures rest on the newest {report.batches - report.folded_batches:,}.")
     found = (f"{report.verdict}  ", f"bold {style}")
     said = (text(report.basis.sentence), "bold")
     return lines([line(("● ", style), found, said), dim(" ".join(basis))])
