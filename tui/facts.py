@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from ..advisors.stage_model.shares import waiting_share
 from ..advisors.stage_model.verdict import lost_time
-from ..profiler.store.lanes.columns import Columns
 from ..profiler.store.run.run import LoaderRun
 from ..reports.words.timeline import Slices, Window
 
@@ -25,21 +24,15 @@ BATCHES_SHOWN = 8
 # Steps that tell how long one takes.
 USUAL = 256
 
-# Its own memory where that was measured, else what comes next.
-_MEMORY = {"uss_bytes": "own", "pss_bytes": "shared out", "rss_bytes": "resident"}
-
 
 @dataclass(frozen=True, eq=False)
 class Lane:
-    """`spans`: by stage. What happens inside next() is part of the wait, too. CPU is in cores over
-    the last two samples. `busy_share` is of the time from the first to the last span; None for the
-    training process."""
+    """`spans`: by stage. What happens inside next() is part of the wait, too. `busy_share`: of the
+    time from the first to the last span; None for the training process."""
 
     name: str
     pid: int | None  # None of a device, 0 where it is not known
     busy_share: float | None
-    cpu_cores: float | None
-    memory: tuple[int, str] | None  # bytes, and which memory that is
     spans: Mapping[str, Slices]
 
 
@@ -52,9 +45,8 @@ class Lanes:
     span_ns: int  # how much to show
 
 
-def lanes(loader: LoaderRun, samples: Columns | None) -> Lanes:
-    """The lanes of a loader; none before its second batch. `samples`: of the processes of its
-    host."""
+def lanes(loader: LoaderRun) -> Lanes:
+    """The lanes of a loader; none before its second batch."""
     window = Window(loader, MAX_BATCHES)
     if len(window.rows) < 2:
         return Lanes((), 0, 0)
@@ -66,18 +58,13 @@ def lanes(loader: LoaderRun, samples: Columns | None) -> Lanes:
     step = float(np.mean((window.wait + window.lengths("compute").clip(0))[-USUAL:]))
     workers = len(np.unique(window.column("worker")[window.from_worker]))
     return Lanes(
-        tuple(_lane(name, spans, loader, samples) for name, spans in found.items()),
+        tuple(_lane(name, spans, loader) for name, spans in found.items()),
         window.end,
         max(1_000, round(step * max(1, workers) * BATCHES_SHOWN)),
     )
 
 
-def _lane(
-    name: str,
-    spans: dict[str, Slices],
-    loader: LoaderRun,
-    samples: Columns | None,
-) -> Lane:
+def _lane(name: str, spans: dict[str, Slices], loader: LoaderRun) -> Lane:
     pid = busy = None
     if name.startswith("main"):
         pid = loader.pid
@@ -89,19 +76,7 @@ def _lane(
         if "fetch" in spans:
             pid = max(0, int(loader.batches["worker_pid"][spans["fetch"].row[-1]]))
     short = name.replace("worker ", "w").removeprefix("device ")
-    return Lane(short, pid, busy, *_usage(samples, pid), spans)
-
-
-def _usage(samples: Columns | None, pid: int | None) -> tuple[float | None, tuple[int, str] | None]:
-    """Cores over the last two samples of a process, and its memory at the last."""
-    if samples is None or pid not in samples["pid"]:
-        return None, None
-    rows = np.flatnonzero(samples["pid"] == pid)[-2:]
-    spent = np.diff(samples["cpu_user_ns"][rows] + samples["cpu_system_ns"][rows])
-    passed = np.diff(samples["t_ns"][rows])
-    cores = max(0.0, float(spent[0] / passed[0])) if len(passed) and passed[0] > 0 else None
-    memory = ((int(samples[name][rows[-1]]), kind) for name, kind in _MEMORY.items())
-    return cores, next((each for each in memory if each[0] >= 0), None)
+    return Lane(short, pid, busy, spans)
 
 
 # "Now" is so long; long enough that a steady loop of one batch a second shows a steady figure.

@@ -14,7 +14,7 @@ from ..profiler.base.endable_thread import EndableThread
 from ..profiler.base.metadata import clean
 from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.run import Run
-from .snapshot import AdviceView, Snapshot, SnapshotBuilder, advice_of
+from .snapshot import AdviceView, Snapshot, advice_of, snapshot_of
 
 INTERVAL_S = 0.5
 ADVICE_EVERY_S = 5.0
@@ -35,7 +35,6 @@ class Reader(EndableThread):
         advise: Advise = advice_of,
     ) -> None:
         super().__init__(name="loaderscope-reader", daemon=True)
-        self._builder = SnapshotBuilder(follower)
         self._follower = follower
         self._post = post
         self._interval_s = interval_s
@@ -77,14 +76,14 @@ class Reader(EndableThread):
 
     def step(self, asked: bool = True) -> Snapshot | None:
         """One refresh; None where there is nothing new."""
-        fresh, last = self._follower.poll(), self._last.loader
         # The rate of a live loop that stands still falls though nothing new was recorded.
-        falls = self._last.state == "live" and last and last.pace.batches_s
-        if not (fresh or asked or self.advisor.news or falls):
+        live = self._last.state == "live"
+        if not (self._follower.poll() or asked or self.advisor.news or live):
             return None
-        snapshot, run = self._builder.build(self._place, self.advisor.take())
-        if run and snapshot.choice:
-            self.advisor.consider(run, snapshot.choice.place, self._follower.seen)
+        asked_for = self._place or self._last.place
+        snapshot, run = snapshot_of(self._follower, asked_for, self.advisor.take())
+        if run and snapshot.place:
+            self.advisor.consider(run, snapshot.place, self._follower.seen)
         self._last = snapshot
         return snapshot
 

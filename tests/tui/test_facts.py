@@ -15,7 +15,7 @@ from loaderscope.reports.document.stages import cause_of, slowest_rows
 from loaderscope.reports.words.curves import curves
 from loaderscope.tui.draw import overview
 from loaderscope.tui.facts import LEAST_STEP_NS, Lane, course, lanes, pace
-from loaderscope.tui.snapshot import AdviceView, SnapshotBuilder, system_of
+from loaderscope.tui.snapshot import AdviceView, snapshot_of, system_of
 
 
 def recorded(
@@ -52,7 +52,7 @@ def test_the_queue_against_its_room(runs_dir, rows, config, drawn):
     assert system_of(run, None) == "switched off"  # its host was not sampled
     follower = Follower(run.path)
     follower.poll()
-    found, _ = SnapshotBuilder(follower).build(None, AdviceView())
+    found, _ = snapshot_of(follower, None, AdviceView())
     assert " ".join(overview.queue(found.loader, 80).plain.split()).startswith(f"queue {drawn}")
 
 
@@ -63,7 +63,7 @@ def spent(lane: Lane, *kinds: str) -> list[int]:
 
 def test_without_workers_the_loop_does_everything(runs_dir: Path) -> None:
     _, loader = recorded(runs_dir, loop(10, wait_ms=5, compute_ms=5, fetch_ns=4 * MS))
-    found = lanes(loader, None)
+    found = lanes(loader)
     (main,) = found.lanes
     assert spent(main, "fetch", "compute", "wait") == [40 * MS, 50 * MS, 50 * MS]
 

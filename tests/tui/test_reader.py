@@ -77,13 +77,14 @@ def test_nothing_new_is_not_read_again(run: RunBuilder) -> None:
     assert reader.step(asked=False) is None
     reader.view(Place("p4000-0", 1))
     other = reader.step()
-    assert other is not None and other.choice is not None and other.choice.name == "Validation"
+    assert other is not None and other.place is not None
+    assert other.loaders[other.place].name == "Validation"
 
 
 def test_a_failure_of_ours_is_said_on_the_screen(run: RunBuilder) -> None:
     posted: list[Snapshot] = []
     reader = Reader(Follower(run.path), posted.append, interval_s=0.05, advise=advise)
-    reader._builder.build = None  # type: ignore[method-assign, assignment]
+    reader.advisor.take = None  # type: ignore[method-assign, assignment]
     reader.start()
     while not posted:
         time.sleep(0.02)

@@ -5,17 +5,12 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from ...advisors.schema.report_model import LoaderReport
-from ...reports.document.advice import card
-from ...reports.document.blocks import sentences
 from ...reports.document.stages import stage_table, waiting_blocks
-from ...reports.words.advice_words import plan_rows
-from ...reports.words.inside import what_costs
 from ...reports.words.sentences import headroom_sentence
 from ...reports.words.units import percent, plural, rate
-from ..facts import NOW_NS
+from ..facts import NOW_NS, course
+from ..facts import pace as pace_of
 from ..snapshot import LoaderView, Snapshot
-from .advice import conclusion
 from .marks import (
     BAD,
     DIM,
@@ -28,7 +23,6 @@ from .marks import (
     graph,
     line,
     lines,
-    needs_advice,
     needs_loader,
     text,
 )
@@ -59,7 +53,7 @@ def verdict(s: Snapshot, width: int) -> Content:
 @needs_loader
 def pace(v: LoaderView, width: int) -> Content:
     """Batches a second, samples a second, the stall share and the queue: now, and their course."""
-    now, c = v.pace, v.course
+    now, c = pace_of(v.loader, v.now_ns), course(v.loader)
     share = "stall share" if v.report.basis.lost == "stall" else "wait share"
     return lines(
         [
@@ -69,15 +63,6 @@ def pace(v: LoaderView, width: int) -> Content:
             queue(v, width),
         ]
     )
-
-
-@needs_advice
-def advice(report: LoaderReport, width: int) -> Content:
-    """What costs, then the recommendations, best first, and what they come to."""
-    rows = plan_rows(report)
-    costs, said = sentences([what_costs(report)], "bad", True), conclusion(report)
-    ending = sentences([said], "strong" if rows else "dim", True)
-    return blocks([*costs, *map(card, rows), *ending], width)
 
 
 @needs_loader
