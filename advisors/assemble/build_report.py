@@ -18,7 +18,7 @@ from ...profiler.store.run.run_reader import open_run
 from ...profiler.store.stacks.stack_request import end_burst
 from ..schema.rank_model import Ranks
 from ..schema.report_model import SCHEMA, LoaderReport, Overhead, Report, RunInfo, SystemSummary
-from ..stacks.code_summary import code_of, transforms_of
+from ..stacks.code_summary import code_of
 from ..stage_model.capacity import capacities
 from ..stage_model.core_wait import core_wait_ratio
 from ..stage_model.measured import mean
@@ -165,7 +165,6 @@ def loader_report(
         capacities=possible,
         limit=limit,
         code=code_of(run, process, loader),
-        transforms=transforms_of(loader),
         storage=storage_of(run, process, loader, figures),
         made_at=loader.made.place,
         **own,
