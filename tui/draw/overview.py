@@ -9,7 +9,6 @@ from ...reports.document.stages import stage_table, waiting_blocks
 from ...reports.words.sentences import headroom_sentence
 from ...reports.words.units import percent, plural, rate
 from ..facts import NOW_NS, course
-from ..facts import pace as pace_of
 from ..snapshot import LoaderView, Snapshot
 from .marks import (
     BAD,
@@ -53,13 +52,13 @@ def verdict(s: Snapshot, width: int) -> Content:
 @needs_loader
 def pace(v: LoaderView, width: int) -> Content:
     """Batches a second, samples a second, the stall share and the queue: now, and their course."""
-    now, c = pace_of(v.loader, v.now_ns), course(v.loader)
+    c = course(v.loader, v.now_ns)
     share = "stall share" if v.report.basis.lost == "stall" else "wait share"
     return lines(
         [
-            graph("batches/s", rate(now.batches_s), c.batches, MARK, width),
-            graph("samples/s", rate(now.samples_s), c.samples, MARK, width),
-            graph(share, percent(now.lost_share), c.lost, BAD, width, 1.0),
+            graph("batches/s", rate(c.now(c.batches)), c.batches, MARK, width),
+            graph("samples/s", rate(c.now(c.samples)), c.samples, MARK, width),
+            graph(share, percent(c.now(c.lost)), c.lost, BAD, width, 1.0),
             queue(v, width),
         ]
     )
