@@ -14,6 +14,7 @@ from ..profiler.base.endable_thread import EndableThread
 from ..profiler.base.metadata import clean
 from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.run import Run
+from .facts import NOW_NS
 from .snapshot import AdviceView, Snapshot, advice_of, snapshot_of
 
 INTERVAL_S = 0.5
@@ -41,6 +42,7 @@ class Reader(EndableThread):
         self._place: Place | None = None
         self._asked = threading.Event()
         self._over = False
+        self._fresh_ns = 0
         self._last = Snapshot(clean(follower.path.name), (), "unreadable")
         self.advisor = Advisor(advise)
 
@@ -76,9 +78,12 @@ class Reader(EndableThread):
 
     def step(self, asked: bool = True) -> Snapshot | None:
         """One refresh; None where there is nothing new."""
+        fresh, now_ns = self._follower.poll(), time.monotonic_ns()
+        if fresh:
+            self._fresh_ns = now_ns
         # The rate of a live loop that stands still falls though nothing new was recorded.
-        live = self._last.state == "live"
-        if not (self._follower.poll() or asked or self.advisor.news or live):
+        falls = self._last.state == "live" and now_ns < self._fresh_ns + 2 * NOW_NS
+        if not (fresh or asked or self.advisor.news or falls):
             return None
         asked_for = self._place or self._last.place
         snapshot, run = snapshot_of(self._follower, asked_for, self.advisor.take())

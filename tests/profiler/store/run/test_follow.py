@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from builders import T0, RunBuilder, loop, values_of
-from loaderscope.profiler.base.batch_record import ON_DEVICE
 from loaderscope.profiler.base.liveness import Liveness
 from loaderscope.profiler.base.schema import BATCH
 from loaderscope.profiler.store.lanes.columns import LaneContent, read_lane
@@ -51,30 +50,6 @@ def test_the_newest_records_are_those_of_the_whole_lane(tmp_path: Path) -> None:
 
 def lane_end(lane: Lane) -> int:
     return lane.first + lane.count - 1
-
-
-def test_segments_that_made_room_are_counted(tmp_path: Path) -> None:
-    lane = lane_in(tmp_path, max_bytes=3 << 20)
-    write(lane, loop(24_000))
-    for at_least in (500, None):
-        content = newest(tmp_path, at_least)
-        assert content.columns.rows + content.older == 24_000 and content.older
-
-
-def test_what_is_patched_after_its_commit_is_seen(tmp_path: Path) -> None:
-    lane = lane_in(tmp_path)
-    write(lane, loop(10, wait_ms=2))
-    assert newest(tmp_path).columns["stall_ns"][8] == -1
-    assert lane.window is not None
-    lane.window.patch([ON_DEVICE.patch(lane.at(8 - lane.window.position), -1, 77)])
-    assert newest(tmp_path).columns["stall_ns"][8] == 77
-
-
-def test_a_lane_that_is_none_gives_nothing(tmp_path: Path) -> None:
-    (tmp_path / "batches0x0-000000.seg").write_bytes(b"junk" * 5000)
-    assert newest(tmp_path).columns.rows == 0
-    shutil.rmtree(tmp_path)
-    assert newest(tmp_path).columns.rows == 0
 
 
 def test_it_agrees_with_the_whole_run(runs_dir: Path) -> None:
