@@ -116,6 +116,7 @@ class ProcessRun(Recorded):
     unix_ns: int | None
     argv: tuple[str, ...]
     rank: int | None
+    local_rank: int | None
     world_size: int | None
     local_world_size: int | None
     python: str | None
@@ -131,6 +132,8 @@ class ProcessRun(Recorded):
     loaders: tuple[LoaderRun, ...]
     workers: Columns = field(repr=False)
     ended_by: str | None = None  # the type of the error that ended the program
+    # Who said the rank: "torch.distributed", "sampler", or a launcher.
+    rank_source: str | None = None
     # Those of `affinity`; empty where not known.
     cpus: frozenset[int] = field(default=frozenset(), repr=False)
     # Its loaders in totals, where ranks are many: `loaders` of most are not kept.
@@ -218,15 +221,23 @@ def _first(systems: tuple[SystemRun, ...]) -> SystemRun | None:
 
 
 def with_ranks_counted(processes: Iterable[ProcessRun]) -> tuple[ProcessRun, ...]:
-    """The processes, with the number of ranks on their host where a launcher left it unset."""
+    """The processes, with what a launcher left unset: their number of ranks on the host, and their
+    local rank where the whole job is on one host."""
     known = tuple(processes)
     ranks: dict[object, set[int]] = defaultdict(set)
     for process in known:
         if process.rank is not None:
             ranks[process.host, process.boot_id].add(process.rank)
-    return tuple(
-        replace(each, local_world_size=len(ranks[each.host, each.boot_id]))
-        if each.rank is not None and each.local_world_size is None
-        else each
-        for each in known
+    return tuple(_counted(each, len(ranks[each.host, each.boot_id])) for each in known)
+
+
+def _counted(process: ProcessRun, here: int) -> ProcessRun:
+    if process.rank is None:
+        return process
+    size, local = process.local_world_size, process.local_rank
+    alone = local is None and here == process.world_size
+    return replace(
+        process,
+        local_world_size=here if size is None else size,
+        local_rank=process.rank if alone else local,
     )
