@@ -28,8 +28,13 @@ import numpy as np
 
 from loaderscope.profiler.base.atomic_write import write_atomically
 from loaderscope.profiler.store.lanes.lane import SEGMENT_BYTES
-from loaderscope.profiler.store.lanes.lane_reader import read_header, segments
-from loaderscope.profiler.store.lanes.segment_file import COMMITTED_OFFSET, HEADER_BYTES
+from loaderscope.profiler.store.lanes.lane_reader import read_segment
+from loaderscope.profiler.store.lanes.segment_file import (
+    COMMITTED_OFFSET,
+    HEADER,
+    HEADER_BYTES,
+    segments,
+)
 
 sys.path.insert(0, str(Path(__file__).parent))
 from open_run import make_run
@@ -71,11 +76,8 @@ async def main(path, width, height, growing_s, idle_s):
             await pilot.pause(0.005)
         await pilot.pause()
         start = time.time() - begun
-        while app.snapshot.loader.caught_up < 1:
-            await pilot.pause(0.05)
-        caught_up = time.time() - begun
         read_s.clear()
-        print("caught up", flush=True)
+        print("shown", flush=True)
         screens = {}
         cpu, wall = time.process_time(), time.monotonic()
         for number in range(5):
@@ -94,7 +96,7 @@ async def main(path, width, height, growing_s, idle_s):
         batches = app.snapshot.loader.report.batches
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     print(json.dumps({
-        "start_s": start, "caught_up_s": caught_up, "read_s": refresh, "draw_s": screens, "idle_share": idle,
+        "start_s": start, "read_s": refresh, "draw_s": screens, "idle_share": idle,
         "live_share": growing,
         "peak_rss_bytes": peak, "batches": batches, "torch_loaded": "torch" in sys.modules,
     }))
@@ -120,38 +122,33 @@ class Growing(threading.Thread):
 
     def add(self, count: int) -> None:
         path = segments(self.directory, "batches0x0")[-1]
-        info = read_header(path)
-        if info.committed == info.capacity:
+        (*_, capacity, first, committed, _), newest = _header(path), read_segment(path)[0][-1:]
+        if committed == capacity:
             number = int(path.stem.rpartition("-")[2]) + 1
             header = bytearray(path.read_bytes()[:HEADER_BYTES])
-            struct.pack_into("<Q", header, 24, info.first_seq + info.committed)
+            struct.pack_into("<Q", header, 24, first + committed)
             struct.pack_into("<Q", header, COMMITTED_OFFSET, 0)
             making = self.directory / ".making"
             making.write_bytes(bytes(header).ljust(SEGMENT_BYTES, b"\0"))
-            last = self._record(path, info.committed - 1, info.dtype)
-            path = making.rename(self.directory / f"batches0x0-{number:06d}.seg")
-            info = read_header(path)
-        else:
-            last = self._record(path, info.committed - 1, info.dtype)
-        count = min(count, info.capacity - info.committed)
-        rows = np.repeat(last, count)
+            path, committed = making.rename(self.directory / f"batches0x0-{number:06d}.seg"), 0
+        count = min(count, capacity - committed)
+        rows = np.repeat(newest, count)
         at = np.arange(1, count + 1)
-        rows["seq"] = last["seq"] + at
+        rows["seq"] = newest["seq"] + at
         step = 1_000_000_000 // self.per_s
-        rows["t_ns"] = last["t_ns"] + at * step
+        rows["t_ns"] = newest["t_ns"] + at * step
         rows["t_fetch_ns"] = rows["t_ns"] - 2_000_000
         with path.open("r+b", buffering=0) as file:
-            file.seek(HEADER_BYTES + info.committed * info.dtype.itemsize)
+            file.seek(HEADER_BYTES + committed * rows.dtype.itemsize)
             file.write(rows.tobytes())
             file.seek(COMMITTED_OFFSET)
-            file.write(struct.pack("<Q", info.committed + count))
+            file.write(struct.pack("<Q", committed + count))
         self.added += count
 
-    @staticmethod
-    def _record(path: Path, number: int, dtype: np.dtype) -> np.ndarray:
-        with path.open("rb") as file:
-            file.seek(HEADER_BYTES + number * dtype.itemsize)
-            return np.frombuffer(file.read(dtype.itemsize), dtype)
+
+def _header(path: Path) -> tuple[object, ...]:
+    with path.open("rb") as file:
+        return HEADER.unpack(file.read(HEADER.size))
 
 
 def measure(batches: int, width: int, height: int, per_s: int) -> dict[str, object]:
@@ -177,7 +174,7 @@ def measure(batches: int, width: int, height: int, per_s: int) -> dict[str, obje
         )
         assert process.stdout is not None
         assert process.stdin is not None
-        assert process.stdout.readline().strip() == "caught up"
+        assert process.stdout.readline().strip() == "shown"
         growing = Growing(directory / "p1234-0", per_s)
         growing.start()
         assert process.stdout.readline().strip() == "grown"

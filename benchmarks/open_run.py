@@ -64,9 +64,7 @@ def make_run(directory: Path, batches: int) -> None:
 
     process = directory / "p1234-0"
     process.mkdir(parents=True)
-    described = json.dumps(
-        [BATCH.name, BATCH.version, BATCH.describe()], separators=(",", ":")
-    ).encode()
+    described = BATCH.described
     types = {"q": "<i8", "i": "<i4", "h": "<i2", "f": "<f4"}
     dtype = np.dtype(
         {

@@ -23,7 +23,7 @@ import psutil
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.base.clock import now_ns
 from loaderscope.profiler.base.host import boot_id, host_name
-from loaderscope.profiler.store.lanes import lane_reader
+from loaderscope.profiler.store.lanes import lane_reader, segment_file
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
 
 BOOT = (
@@ -88,7 +88,7 @@ def measure(run: Path, seconds: float, interval_s: float) -> dict[str, object]:
     rows = {}
     for lane in ("machine", "process", "gpu"):
         records = [
-            lane_reader.read_segment(segment)[0] for segment in lane_reader.segments(system, lane)
+            lane_reader.read_segment(segment)[0] for segment in segment_file.segments(system, lane)
         ]
         rows[lane] = sum(map(len, records))
         if lane == "process":

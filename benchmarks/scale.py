@@ -1,11 +1,10 @@
 """How long the report of a job of many ranks takes, from opening it to the advice, and in how much
 memory.
 
-    python benchmarks/scale.py [--ranks 64 1024] [--repeat 3] [--killed] [--store FOLDER]
+    python benchmarks/scale.py [--ranks 64 1024] [--repeat 3] [--store FOLDER]
 
-Jobs are made up in a temporary folder: of 100,000 batches a rank, the last 8,000 in detail, the
-rest in totals, as is left of them where a run's room is used up; one rank fetches longer than the
-others. The segments of the ranks are links to one file: what is read is the same, what is written
+Jobs are made up in a temporary folder: of 100,000 batches a rank, the last 8,000, as is left of
+them where a run's room is used up; one rank fetches longer than the others. The segments of the ranks are links to one file: what is read is the same, what is written
 much less. Each job is read in a fresh process. Prints JSON. The bounds: 64 ranks on 8 hosts within
 2 s, 1,024 on 128 within 10 s and 1 GB.
 """
@@ -45,10 +44,8 @@ print(json.dumps({
 """
 
 
-def make_job(directory: Path, ranks: int, slow: int, killed: bool) -> None:
-    """A finished job: every rank's folder with its lanes and what it left in totals."""
-    from loaderscope.profiler.store.summary import write_summary
-
+def make_job(directory: Path, ranks: int, slow: int) -> None:
+    """A finished job: every rank's folder with its lanes."""
     directory.mkdir(parents=True)
     common = {"format": 1, "boot_id": None, "clock_ns": 10**12}
     told = {
@@ -80,19 +77,15 @@ def make_job(directory: Path, ranks: int, slow: int, killed: bool) -> None:
         (process / "process.json").write_text(json.dumps(facts))
         if pattern is None:
             _lanes(process, 40 if rank == slow else 4)
-            write_summary(process)
             patterns[rank == slow] = process
             continue
         for path in pattern.iterdir():
             if path.name != "process.json":
                 os.link(path, process / path.name)
-    if killed:
-        for path in directory.glob("p*/summary.json"):
-            path.unlink()
 
 
 def _lanes(process: Path, fetch_ms: float) -> None:
-    """One loader: the newest batches in detail, the older in totals."""
+    """One loader: the newest batches."""
     import numpy as np
 
     from loaderscope.profiler.base.schema import BATCH, EPOCH
@@ -153,9 +146,6 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, nargs="+", default=[64, 1024])
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument(
-        "--killed", action="store_true", help="the ranks had no time to sum themselves up"
-    )
-    parser.add_argument(
         "--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date"
     )
     options = parser.parse_args()
@@ -163,7 +153,7 @@ def main() -> int:
     for ranks in options.ranks:
         with tempfile.TemporaryDirectory() as folder:
             directory = Path(folder, "20250101-000000-abcdef")
-            make_job(directory, ranks, ranks // 2 + 1, options.killed)
+            make_job(directory, ranks, ranks // 2 + 1)
             results = timed_processes(MEASURE, directory, options.repeat)
         median = results[len(results) // 2]
         right = (
@@ -181,7 +171,6 @@ def main() -> int:
     told = {
         "benchmark": "scale",
         "machine": this_machine(),
-        "killed": options.killed,
         "jobs": found,
         "passed": passed,
     }

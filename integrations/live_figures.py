@@ -14,8 +14,7 @@ from ..advisors.stage_model.shares import waiting_share
 from ..advisors.stage_model.verdict import lost_time
 from ..profiler.base.liveness import Liveness
 from ..profiler.base.schema import BATCH, EPOCH, Schema
-from ..profiler.store.lanes.columns import Columns, LaneContent
-from ..profiler.store.lanes.lane_window import LaneWindow
+from ..profiler.store.lanes.columns import Columns, LaneContent, read_lane
 from ..profiler.store.run.run import LoaderRun
 from ..profiler.store.run.run_reader import read_run
 
@@ -47,28 +46,17 @@ class LiveFigures:
 
     def __init__(self, run: Path) -> None:
         self._path = run
-        self._windows: dict[tuple[Path, str], LaneWindow] = {}
         self._seen: dict[tuple[str, int], int] = {}
 
     def read(self) -> list[Figure]:
         """New figures; none for a loader without new batches. Raises RunUnreadable."""
-        run = read_run(self._path, Liveness(), self._lane)
+        run = read_run(self._path, Liveness(), _lane)
         return [
             figure
             for process in run.processes
             for loader in process.loaders
             for figure in self._of((process.path.name, loader.index), loader)
         ]
-
-    def _lane(self, directory: Path, name: str, schema: Schema) -> LaneContent:
-        if schema not in (BATCH, EPOCH):
-            return LaneContent(Columns.empty(schema))
-        key = directory, name
-        if key not in self._windows:
-            self._windows[key] = LaneWindow(directory, name, schema, KEPT_ROWS, totals=False)
-        window = self._windows[key]
-        window.poll()
-        return window.content()
 
     def _of(self, place: tuple[str, int], loader: LoaderRun) -> Iterator[Figure]:
         batches, lost = loader.batches, lost_time(loader)
@@ -90,3 +78,9 @@ class LiveFigures:
         for name, value in figures.items():
             if value is not None:
                 yield Figure(name, float(value), labels, int(batches["seq"].max()))
+
+
+def _lane(directory: Path, name: str, schema: Schema) -> LaneContent:
+    if schema not in (BATCH, EPOCH):
+        return LaneContent(Columns.empty(schema))
+    return read_lane(directory, name, schema, KEPT_ROWS)

@@ -3,23 +3,20 @@ drawing in `draw`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from textual.app import App, ComposeResult, SystemCommand
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Footer, HelpPanel
 
-from ..advisors.schema.report_model import Recommendation
 from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.tuning import TuneCommand, ask
-from .panel import SCREENS, TRIALS, Banner, Bar, Tabs, TopLine
+from .panel import SCREENS, TRIALS, Banner, Bar, Tabs, top_line
 from .reader import Reader
-from .screens import VIEWS, Advice, View
+from .screens import View, views
 from .snapshot import Snapshot
 
 
@@ -39,7 +36,6 @@ class Dashboard(App[None]):
     """Shows one run."""
 
     TITLE = "Loaderscope"
-    ENABLE_COMMAND_PALETTE = True
 
     CSS = """
     Screen { layout: vertical; overflow: hidden; }
@@ -66,7 +62,7 @@ class Dashboard(App[None]):
         self._place: Place | None = None
 
     def compose(self) -> ComposeResult:
-        yield TopLine()
+        yield Bar(top_line, id="top")
         yield self._tabs
         yield Banner()
         with Container(id="body"):
@@ -76,8 +72,9 @@ class Dashboard(App[None]):
     def compose_body(self) -> ComposeResult:
         """The screens; with a script's output beside them where there is one."""
         with ContentSwitcher(initial="view0", id="screens"):
-            for number, view in enumerate(VIEWS):
-                yield view(id=f"view{number}")
+            for number, view in enumerate(views()):
+                view.id = f"view{number}"
+                yield view
 
     def on_mount(self) -> None:
         self._show(self.snapshot)
@@ -112,33 +109,27 @@ class Dashboard(App[None]):
         self._tabs.current = number
         self.query_one(ContentSwitcher).current = f"view{number}"
         self.view.show(self.snapshot)
-        self.set_focus(next((each for each in self.view.query("*") if each.focusable), None))
+        self.set_focus(self.view)
 
     def action_next(self, within: Literal["process", "loader"]) -> None:
         """The next loader of the same process, or the same loader in the next process; after the
         last one, the first."""
-        places = [each.place for each in self.snapshot.choices]
-        if not places:
-            return
+        places = list(self.snapshot.loaders)
         # The one asked for last may not be drawn yet: keys may come faster than snapshots.
-        now = self._place if self._place in places else places[self.snapshot.chosen]
-        among = [each for each in places if getattr(each, within) == getattr(now, within)]
-        if len(among) < 2:
+        now = self._place if self._place in places else self.snapshot.place
+        among = [each for each in places if now and getattr(each, within) == getattr(now, within)]
+        if not now or len(among) < 2:
             self.notify("There is no other loader or rank.")
         else:
-            self.choose(among[(among.index(now) + 1) % len(among)])
-
-    def choose(self, place: Place) -> None:
-        """Look at this loader."""
-        self._place = place
-        self.reader.view(place)
+            self._place = among[(among.index(now) + 1) % len(among)]
+            self.reader.view(self._place)
 
     def action_copy(self) -> None:
-        """Copy the code of the recommendation looked at (of the best one on the other screens)."""
-        view, report = self.view, self.snapshot.advice.report
-        best = next(iter(report.recommendations), None) if report else None
-        found = view.target if isinstance(view, Advice) else best
-        if not isinstance(found, Recommendation) or not found.change.code:
+        """Copy the code of the best recommendation that has some."""
+        report = self.snapshot.advice.report
+        advised = report.recommendations if report else ()
+        found = next((each for each in advised if each.change.code), None)
+        if not found:
             self.notify("There is no code to copy here.")
             return
         self.copy_to_clipboard(found.change.code)
@@ -165,13 +156,3 @@ class Dashboard(App[None]):
         except OSError as error:
             said = f"The run directory cannot be written: {error.strerror or error}"
         self.notify(said, markup=False)
-
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """The command palette (Ctrl-P): every loader, and Textual's own."""
-        yield from super().get_system_commands(screen)
-        for choice in self.snapshot.choices:
-            rank = f"rank {choice.rank}" if choice.rank is not None else f"process {choice.pid}"
-            name = choice.name.replace("[", "(")  # the palette reads markup
-            yield SystemCommand(
-                f"Loader {name}, {rank}", "Look at this one", lambda p=choice.place: self.choose(p)
-            )

@@ -1,5 +1,5 @@
 """What the reader works out of a `Run` for the screens: what the loop, each worker and the device
-did when, a lane each, over the newest batches; and the pace of a loop now."""
+did when, a lane each, over the newest batches; and the pace of a loop."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..advisors.stage_model.shares import waiting_share
 from ..advisors.stage_model.verdict import lost_time
-from ..profiler.store.lanes.columns import Columns
 from ..profiler.store.run.run import LoaderRun
 from ..reports.words.timeline import Slices, Window
 
@@ -25,21 +23,15 @@ BATCHES_SHOWN = 8
 # Steps that tell how long one takes.
 USUAL = 256
 
-# Its own memory where that was measured, else what comes next.
-_MEMORY = {"uss_bytes": "own", "pss_bytes": "shared out", "rss_bytes": "resident"}
-
 
 @dataclass(frozen=True, eq=False)
 class Lane:
-    """`spans`: by stage. What happens inside next() is part of the wait, too. CPU is in cores over
-    the last two samples. `busy_share` is of the time from the first to the last span; None for the
-    training process."""
+    """`spans`: by stage. What happens inside next() is part of the wait, too. `busy_share`: of the
+    time from the first to the last span; None for the training process."""
 
     name: str
     pid: int | None  # None of a device, 0 where it is not known
     busy_share: float | None
-    cpu_cores: float | None
-    memory: tuple[int, str] | None  # bytes, and which memory that is
     spans: Mapping[str, Slices]
 
 
@@ -52,9 +44,8 @@ class Lanes:
     span_ns: int  # how much to show
 
 
-def lanes(loader: LoaderRun, samples: Columns | None) -> Lanes:
-    """The lanes of a loader; none before its second batch. `samples`: of the processes of its
-    host."""
+def lanes(loader: LoaderRun) -> Lanes:
+    """The lanes of a loader; none before its second batch."""
     window = Window(loader, MAX_BATCHES)
     if len(window.rows) < 2:
         return Lanes((), 0, 0)
@@ -66,18 +57,13 @@ def lanes(loader: LoaderRun, samples: Columns | None) -> Lanes:
     step = float(np.mean((window.wait + window.lengths("compute").clip(0))[-USUAL:]))
     workers = len(np.unique(window.column("worker")[window.from_worker]))
     return Lanes(
-        tuple(_lane(name, spans, loader, samples) for name, spans in found.items()),
+        tuple(_lane(name, spans, loader) for name, spans in found.items()),
         window.end,
         max(1_000, round(step * max(1, workers) * BATCHES_SHOWN)),
     )
 
 
-def _lane(
-    name: str,
-    spans: dict[str, Slices],
-    loader: LoaderRun,
-    samples: Columns | None,
-) -> Lane:
+def _lane(name: str, spans: dict[str, Slices], loader: LoaderRun) -> Lane:
     pid = busy = None
     if name.startswith("main"):
         pid = loader.pid
@@ -89,83 +75,45 @@ def _lane(
         if "fetch" in spans:
             pid = max(0, int(loader.batches["worker_pid"][spans["fetch"].row[-1]]))
     short = name.replace("worker ", "w").removeprefix("device ")
-    return Lane(short, pid, busy, *_usage(samples, pid), spans)
-
-
-def _usage(samples: Columns | None, pid: int | None) -> tuple[float | None, tuple[int, str] | None]:
-    """Cores over the last two samples of a process, and its memory at the last."""
-    if samples is None or pid not in samples["pid"]:
-        return None, None
-    rows = np.flatnonzero(samples["pid"] == pid)[-2:]
-    spent = np.diff(samples["cpu_user_ns"][rows] + samples["cpu_system_ns"][rows])
-    passed = np.diff(samples["t_ns"][rows])
-    cores = max(0.0, float(spent[0] / passed[0])) if len(passed) and passed[0] > 0 else None
-    memory = ((int(samples[name][rows[-1]]), kind) for name, kind in _MEMORY.items())
-    return cores, next((each for each in memory if each[0] >= 0), None)
+    return Lane(short, pid, busy, spans)
 
 
 # "Now" is so long; long enough that a steady loop of one batch a second shows a steady figure.
 NOW_NS = 5_000_000_000
-
-
 # Equal steps of time that the newest batches are drawn in, at most, and the shortest of them.
 COURSE_STEPS, LEAST_STEP_NS = 128, 500_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """Batches and samples a second over the newest batches, and the share of the time lost (NaN
-    where nothing was), in equal steps of time."""
+    """Batches and samples a second over the newest batches, and the share of the time lost to
+    loading, in equal steps of time; NaN where it is not known."""
 
+    step_ns: int
     batches: Floats
     samples: Floats
     lost: Floats
 
+    def now(self, values: Floats) -> float | None:
+        """Over the last moments."""
+        newest = values[-max(1, NOW_NS // self.step_ns) :]
+        known = newest[~np.isnan(newest)]
+        return float(known.mean()) if len(known) else None
 
-def course(loader: LoaderRun) -> Course:
+
+def course(loader: LoaderRun, now_ns: int | None) -> Course:
+    """Until `now_ns`; until the newest batch where that is None."""
     batches, lost = loader.batches, lost_time(loader)
-    passed = batches["t_ns"] + batches["wait_ns"].clip(0)
-    passed = passed - passed[:1].sum()
-    step = max(LEAST_STEP_NS, int(passed.max(initial=0)) // COURSE_STEPS)
-    where = passed.clip(0) // step
+    handed = batches["t_ns"] + batches["wait_ns"].clip(0)
+    if len(handed) < 2:
+        return Course(LEAST_STEP_NS, *np.empty((3, 0)))
+    passed = (handed - handed[0]).clip(0)
+    end = max(int(passed.max()), (now_ns or 0) - int(handed[0]), 1)
+    step = min(end, max(LEAST_STEP_NS, end // COURSE_STEPS))
+    steps = end // step  # the one after these is not over yet
     count, samples, gone, busy = (
-        # Without the newest step, which is not over yet.
-        np.bincount(where, weights=each)[: max(1, int(where.max(initial=0)))]
-        for each in (np.ones(len(where)), batches["samples"].clip(0), lost.lost, lost.step)
+        np.bincount(passed // step, weights=each, minlength=steps)[:steps]
+        for each in (np.ones(len(passed)), batches.floats("samples"), lost.lost, lost.step)
     )
     seconds = step / 1e9
-    return Course(count / seconds, samples / seconds, gone / np.where(busy > 0, busy, np.nan))
-
-
-@dataclass(frozen=True)
-class Pace:
-    """Over the last moments: batches and samples a second, and the share of the time lost to
-    loading."""
-
-    batches_s: float | None = None
-    samples_s: float | None = None
-    lost_share: float | None = None
-
-
-def pace(loader: LoaderRun, now_ns: int | None) -> Pace:
-    """The pace over the last NOW_NS before `now_ns`; before the newest batch where that is None."""
-    batches = loader.batches
-    if batches.rows < 2:
-        return Pace()
-    samples, lost = batches["samples"], lost_time(loader)
-    handed = batches["t_ns"] + batches["wait_ns"].clip(0)
-    now = max(int(handed[-1]), now_ns or 0)
-    count = int(np.count_nonzero(handed > now - NOW_NS))
-    if not count:
-        return Pace(0.0, 0.0 if np.any(samples >= 0) else None)
-    # The newest step's end is not known yet: it counts from its beginning.
-    first = max(1, len(handed) - count)
-    seconds = (now - int(handed[first - 1])) / 1e9
-    if seconds <= 0:
-        return Pace()
-    samples = samples[first:]
-    return Pace(
-        (len(handed) - first) / seconds,
-        float(samples[samples >= 0].sum()) / seconds if np.any(samples >= 0) else None,
-        waiting_share(lost.lost[first:], lost.step[first:]),
-    )
+    return Course(step, count / seconds, samples / seconds, gone / np.where(busy > 0, busy, np.nan))

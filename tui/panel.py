@@ -30,17 +30,21 @@ _ENDINGS = {
 }
 
 
-class Drawn(Widget):
-    """As high as what it draws. Draws again only when there is another snapshot, another size or
-    another way to draw; shows only what changed."""
+class Panel(Widget):
+    """A titled part of a screen, as high as what it draws. Draws again only when there is another
+    snapshot or another size; shows only what changed."""
 
-    def __init__(self, id: str | None = None) -> None:
+    DEFAULT_CSS = """
+    Panel { border-top: solid $secondary; border-title-style: bold; border-title-color: $text;
+            padding: 0 1; height: auto; text-wrap: nowrap; text-overflow: ellipsis; }
+    """
+
+    def __init__(self, title: str, draw: Draw, id: str | None = None) -> None:
         super().__init__(id=id)
+        self.border_title = Content(title)
+        self._draw = draw
         self._snapshot: Snapshot | None = None
         self._content = Content("")
-
-    def draw(self, s: Snapshot, width: int) -> Content:
-        raise NotImplementedError
 
     def show(self, snapshot: Snapshot) -> None:
         """Draw this snapshot."""
@@ -48,11 +52,11 @@ class Drawn(Widget):
         self.again()
 
     def again(self) -> None:
-        """Draw what is shown in another way or another room."""
+        """Draw what is shown in another room."""
         width = self.content_size.width
         if self._snapshot is None or width <= 0:
             return
-        before, self._content = self._content, self.draw(self._snapshot, width)
+        before, self._content = self._content, self._draw(self._snapshot, width)
         if not before.is_same(self._content):
             taller = self._content.plain.count("\n") != before.plain.count("\n")
             self.refresh(layout=taller)
@@ -69,59 +73,41 @@ class Drawn(Widget):
         return self._content
 
 
-class Panel(Drawn):
-    """A titled part of a screen."""
-
-    DEFAULT_CSS = """
-    Panel { border-top: solid $secondary; border-title-style: bold; border-title-color: $text;
-            padding: 0 1; height: auto; text-wrap: nowrap; text-overflow: ellipsis; }
-    """
-
-    def __init__(self, title: str, draw: Draw, id: str | None = None) -> None:
-        super().__init__(id)
-        self.border_title = Content(title)
-        self._draw = draw
-
-    def draw(self, s: Snapshot, width: int) -> Content:
-        return self._draw(s, width)
-
-    def draw_with(self, draw: Draw) -> None:
-        """Draw in another way from now on."""
-        self._draw = draw
-        self.again()
-
-
-class Bar(Drawn):
+class Bar(Panel):
     """One line of the whole width."""
 
-    DEFAULT_CSS = "Bar { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }"
+    DEFAULT_CSS = """
+    Bar { height: 1; border: none; }
+    #top { background: $panel; }
+    #top:ansi { background: ansi_default; }
+    """
+
+    def __init__(self, draw: Draw, id: str | None = None) -> None:
+        super().__init__("", draw, id)
 
 
-class TopLine(Bar):
+def top_line(s: Snapshot, width: int) -> Content:
     """Run, state, and the loader looked at."""
-
-    DEFAULT_CSS = "TopLine { background: $panel; } TopLine:ansi { background: ansi_default; }"
-
-    def draw(self, s: Snapshot, width: int) -> Content:
-        style, right = STATES.get(s.state, ""), _loader(s, width)
-        command = text(" ".join(s.argv) or s.run_id)
-        room = width - len(right) - 19 - len(s.state)
-        left = line(
-            ("Loaderscope", f"bold {MARK}"),
-            f"  {fitted(command, room).rstrip()}  ",
-            ("● ", style),
-            (s.state, f"bold {style}"),
-        )
-        gap = max(1, width - left.cell_length - len(right))
-        return left.pad_right(gap) + Content.styled(right, "bold")
+    style, right = STATES.get(s.state, ""), _loader(s, width)
+    command = text(" ".join(s.argv) or s.run_id)
+    room = width - len(right) - 19 - len(s.state)
+    left = line(
+        ("Loaderscope", f"bold {MARK}"),
+        f"  {fitted(command, room).rstrip()}  ",
+        ("● ", style),
+        (s.state, f"bold {style}"),
+    )
+    gap = max(1, width - left.cell_length - len(right))
+    return left.pad_right(gap) + Content.styled(right, "bold")
 
 
 def _loader(s: Snapshot, width: int) -> str:
-    if not s.choice:
+    if not s.place:
         return ""
-    rank = f"rank {s.choice.rank} · " if s.choice.rank is not None else ""
-    several = f" ({s.chosen + 1}/{len(s.choices)})" if len(s.choices) > 1 else ""
-    return f"{rank}{text(s.choice.name, max(8, width // 3))}{several}"
+    loader, places = s.loaders[s.place], list(s.loaders)
+    rank = f"rank {loader.rank} · " if loader.rank is not None else ""
+    several = f" ({places.index(s.place) + 1}/{len(places)})" if len(places) > 1 else ""
+    return f"{rank}{text(loader.name, max(8, width // 3))}{several}"
 
 
 class Tabs(Bar):
@@ -129,7 +115,10 @@ class Tabs(Bar):
 
     current = reactive(0)
 
-    def draw(self, s: Snapshot, width: int) -> Content:
+    def __init__(self) -> None:
+        super().__init__(self._tabs)
+
+    def _tabs(self, s: Snapshot, width: int) -> Content:
         report = s.advice.report
         count = f" {len(report.recommendations)}" if report and report.recommendations else ""
         tuned = s.tuning or self.current == TRIALS
@@ -155,21 +144,25 @@ class Tabs(Bar):
             at -= len(label)
 
 
-def _said(s: Snapshot) -> str:
-    said = [s.problem] if s.problem else [*s.missing, _ENDINGS.get(s.state)]
-    return " ".join(text(each) for each in said if each)
-
-
 class Banner(Bar):
     """Says what is missing, or that the run ended, died or was removed; not there while it lives
     and all is well."""
 
     DEFAULT_CSS = "Banner { display: none; }"
 
+    def __init__(self) -> None:
+        super().__init__(_banner)
+
     def show(self, snapshot: Snapshot) -> None:
         self.display = bool(_said(snapshot))
         super().show(snapshot)
 
-    def draw(self, s: Snapshot, width: int) -> Content:
-        style = STATES.get(s.state, "")
-        return line(("■ ", style), (_said(s), f"bold {style}"))
+
+def _banner(s: Snapshot, width: int) -> Content:
+    style = STATES.get(s.state, "")
+    return line(("■ ", style), (_said(s), f"bold {style}"))
+
+
+def _said(s: Snapshot) -> str:
+    said = [s.problem] if s.problem else [*s.missing, _ENDINGS.get(s.state)]
+    return " ".join(text(each) for each in said if each)

@@ -14,12 +14,11 @@ from ..profiler.base.endable_thread import EndableThread
 from ..profiler.base.metadata import clean
 from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.run import Run
-from .snapshot import AdviceView, Snapshot, SnapshotBuilder, advice_of
+from .facts import NOW_NS
+from .snapshot import AdviceView, Snapshot, advice_of, snapshot_of
 
 INTERVAL_S = 0.5
 ADVICE_EVERY_S = 5.0
-# Of each interval, so much may be spent on adding older batches to the totals.
-CATCH_UP_S = 0.15
 
 Post = Callable[[Snapshot], object]
 Advise = Callable[[Run, Place], AdviceView]
@@ -37,13 +36,13 @@ class Reader(EndableThread):
         advise: Advise = advice_of,
     ) -> None:
         super().__init__(name="loaderscope-reader", daemon=True)
-        self._builder = SnapshotBuilder(follower)
         self._follower = follower
         self._post = post
         self._interval_s = interval_s
         self._place: Place | None = None
         self._asked = threading.Event()
         self._over = False
+        self._fresh_ns = 0
         self._last = Snapshot(clean(follower.path.name), (), "unreadable")
         self.advisor = Advisor(advise)
 
@@ -75,29 +74,23 @@ class Reader(EndableThread):
                 snapshot = replace(self._last, problem=said)
             if snapshot and not self._over:
                 self._post(snapshot)
-            self._catch_up()
             self._asked.wait(max(0.02, self._interval_s - (time.monotonic() - began)))
 
     def step(self, asked: bool = True) -> Snapshot | None:
         """One refresh; None where there is nothing new."""
-        fresh, last = self._follower.poll(), self._last.loader
+        fresh, now_ns = self._follower.poll(), time.monotonic_ns()
+        if fresh:
+            self._fresh_ns = now_ns
         # The rate of a live loop that stands still falls though nothing new was recorded.
-        falls = self._last.state == "live" and last and last.pace.batches_s
+        falls = self._last.state == "live" and now_ns < self._fresh_ns + 2 * NOW_NS
         if not (fresh or asked or self.advisor.news or falls):
             return None
-        snapshot, run = self._builder.build(self._place, self.advisor.take())
-        if run and snapshot.choice:
-            self.advisor.consider(run, snapshot.choice.place, self._follower.version)
+        asked_for = self._place or self._last.place
+        snapshot, run = snapshot_of(self._follower, asked_for, self.advisor.take())
+        if run and snapshot.place:
+            self.advisor.consider(run, snapshot.place, self._follower.seen)
         self._last = snapshot
         return snapshot
-
-    def _catch_up(self) -> None:
-        """Add older batches to the totals, leaving about half of a core alone; what they change is
-        shown at once."""
-        began = time.monotonic()
-        if self._follower.catch_up(CATCH_UP_S):
-            self._asked.set()
-            time.sleep(min(CATCH_UP_S, time.monotonic() - began))
 
 
 class Advisor:

@@ -4,8 +4,10 @@ reader's thread, each part again only when what it rests on has changed; drawn i
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from msgspec import structs
 
 from ..advisors.assemble.build_report import build_report
 from ..advisors.schema.report_model import LoaderReport
@@ -15,29 +17,15 @@ from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.missing_figures import missing_figures
 from ..profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
 from ..profiler.store.run.tuning import Tuned
-from .facts import Course, Lanes, Pace, course, lanes, pace
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A loader that can be looked at."""
-
-    place: Place
-    name: str
-    rank: int | None
-    pid: int
 
 
 @dataclass(frozen=True, eq=False)
 class LoaderView:
-    """The chosen loader. `caught_up` is the share of its batches behind the figures."""
+    """The chosen loader, by its newest batches."""
 
     report: LoaderReport  # without advice
     loader: LoaderRun
-    pace: Pace
-    course: Course
-    lanes: Lanes
-    caught_up: float
+    now_ns: int | None  # None: the run does not go on
 
 
 @dataclass(frozen=True)
@@ -66,8 +54,8 @@ class Snapshot:
     run_id: str
     argv: tuple[str, ...]
     state: str
-    choices: tuple[Choice, ...] = ()
-    chosen: int = 0
+    loaders: Mapping[Place, LoaderRun] = field(default_factory=dict)  # those to choose from
+    place: Place | None = None  # of the chosen one
     loader: LoaderView | None = None
     system: SystemRun | str = ""  # of the host of this loader; why there is none
     advice: AdviceView = AdviceView()
@@ -75,76 +63,45 @@ class Snapshot:
     missing: tuple[str, ...] = ()  # what the torch of this run kept from being measured
     problem: str | None = None
 
-    @property
-    def choice(self) -> Choice | None:
-        """The loader looked at."""
-        return self.choices[self.chosen] if self.chosen < len(self.choices) else None
 
-
-class SnapshotBuilder:
-    """Turns a follower's run into snapshots; not for two threads at a time."""
-
-    def __init__(self, follower: Follower) -> None:
-        self.follower = follower
-        self._place: Place | None = None
-
-    def build(self, asked: Place | None, advice: AdviceView) -> tuple[Snapshot, Run | None]:
-        """The snapshot of the loader asked for (None: the first), and the run it was made of (None
-        where it cannot be read). Never raises for a bad run."""
-        follower = self.follower
-        try:
-            run, place = self._read(asked)
-        except LoaderscopeError as error:
-            state = follower.state if follower.state != "unknown" else "unreadable"
-            return Snapshot(clean(follower.path.name), (), state, problem=str(error)), None
+def snapshot_of(
+    follower: Follower, asked: Place | None, advice: AdviceView
+) -> tuple[Snapshot, Run | None]:
+    """The snapshot of the loader asked for, and the run it was made of (None where it cannot be
+    read). Without one: of the first loader of the first process, as training comes before
+    validation. Never raises for a bad run."""
+    try:
+        run = follower.run(asked)
         found = {_place(*each): each for each in _loaders(run)}
-        process, loader = found.get(place, (None, None)) if place else (None, None)
-        snapshot = Snapshot(
-            run.id,
-            run.argv,
-            follower.state if follower.state == "removed" else run.outcome,
-            tuple(Choice(at, each.name, each.rank, each.pid) for at, (_, each) in found.items()),
-            system=system_of(run, process or next(iter(run.processes), None)),
-            missing=missing_figures(run),
-            advice=advice,
-        )
-        if not place or not process or not loader:
-            return snapshot, run
-        now_ns = time.monotonic_ns() if snapshot.state == "live" else None
-        return replace(
-            snapshot,
-            chosen=list(found).index(place),
-            loader=self._loader(run, process, loader, now_ns),
-            tuning=_tuning(run, process, loader),
-        ), run
-
-    def _read(self, asked: Place | None) -> tuple[Run, Place | None]:
-        """The run, and the loader to show: by default the first of the first process, as training
-        comes before validation."""
-        place = asked or self._place
-        run = self.follower.run(place)
-        found = [_place(*each) for each in _loaders(run)]
-        if found and place not in found:
-            self._place = place = found[0]
-            run = self.follower.run(place)
-        return run, place
-
-    def _loader(
-        self, run: Run, process: ProcessRun, loader: LoaderRun, now_ns: int | None
-    ) -> LoaderView:
-        place = process.path.name, loader.index
-        # Merging stacks is expensive: they come with the advice, not with every snapshot.
-        bare = replace(run, systems=tuple(replace(system, bursts=()) for system in run.systems))
-        report = build_report(bare, loader=place, advice=False).loaders[0]
-        host = run.host_of(process)
-        return LoaderView(
-            report=report,
-            loader=loader,
-            pace=pace(loader, now_ns),
-            course=course(loader),
-            lanes=lanes(loader, host.process if host else None),
-            caught_up=self.follower.caught_up(),
-        )
+        place = asked if asked in found else next(iter(found), None)
+        if place != asked:
+            run = follower.run(place)
+            found = {_place(*each): each for each in _loaders(run)}
+    except LoaderscopeError as error:
+        state = follower.state if follower.state != "unknown" else "unreadable"
+        return Snapshot(clean(follower.path.name), (), state, problem=str(error)), None
+    process, loader = found.get(place, (None, None)) if place else (None, None)
+    snapshot = Snapshot(
+        run.id,
+        run.argv,
+        follower.state if follower.state == "removed" else run.outcome,
+        {at: each for at, (_, each) in found.items()},
+        system=system_of(run, process or next(iter(run.processes), None)),
+        missing=missing_figures(run),
+        advice=advice,
+    )
+    if not place or not process or not loader:
+        return snapshot, run
+    # Merging stacks is expensive: they come with the advice, not with every snapshot.
+    bare = replace(run, systems=tuple(replace(system, bursts=()) for system in run.systems))
+    report = build_report(bare, loader=(place.process, place.loader), advice=False).loaders[0]
+    now_ns = time.monotonic_ns() if snapshot.state == "live" else None
+    return replace(
+        snapshot,
+        place=place,
+        loader=LoaderView(report, loader, now_ns),
+        tuning=_tuning(run, process, loader),
+    ), run
 
 
 def advice_of(run: Run, place: Place) -> AdviceView:
@@ -187,4 +144,4 @@ def _tuning(run: Run, process: ProcessRun, loader: LoaderRun) -> TuningView | No
         if each.name == loader.name and each.tuning
     )
     tuned, place = next(leading, (own, _place(process, loader)))
-    return TuningView(tuned.followed_from(own.follows), place)
+    return TuningView(structs.replace(tuned, follows=own.follows), place)

@@ -17,7 +17,7 @@ from ...profiler.store.run.run_reader import open_run
 from ...profiler.store.stacks.stack_request import end_burst
 from ..schema.rank_model import Ranks
 from ..schema.report_model import SCHEMA, LoaderReport, Overhead, Report, RunInfo, SystemSummary
-from ..stacks.code_summary import code_of, transforms_of
+from ..stacks.code_summary import code_of
 from ..stage_model.core_wait import core_wait_ratio
 from ..stage_model.measured import mean
 from ..stage_model.ranks import Member
@@ -127,8 +127,7 @@ def loader_report(run: Run, process: ProcessRun, loader: LoaderRun) -> LoaderRep
     """One loader's part of the report, without advice."""
     lost, figures = lost_time(loader), stages(loader, process.device)
     found, basis = verdict(loader, lost)
-    known = loader.batches.measured("samples") or "samples" in loader.folded.columns
-    samples = int(total(loader, "samples")) if known else None
+    samples = int(total(loader, "samples")) if loader.batches.measured("samples") else None
     # From `iter()` to the last batch's end, pauses between epochs left out.
     wall_s = (step_totals(loader) + iter_ns(loader, lost)) / 1e9 or None
     ratio = core_wait_ratio(run, process, loader, in_main=not loader.num_workers)
@@ -143,9 +142,9 @@ def loader_report(run: Run, process: ProcessRun, loader: LoaderRun) -> LoaderRep
     }
     return LoaderReport(
         samples=samples,
-        folded_batches=loader.folded.records,
+        folded_batches=loader.older,
         wall_s=wall_s,
-        batches_per_s=loader.count / wall_s if wall_s else None,
+        batches_per_s=loader.batches.rows / wall_s if wall_s else None,
         samples_per_s=samples / wall_s if wall_s and samples is not None else None,
         bytes_per_batch=mean(loader.batches["bytes"]),
         verdict=found,
@@ -154,7 +153,6 @@ def loader_report(run: Run, process: ProcessRun, loader: LoaderRun) -> LoaderRep
         stages=figures,
         waiting=waiting(loader, lost.first, ratio),
         code=code_of(run, process, loader),
-        transforms=transforms_of(loader),
         storage=storage_of(run, process, loader, figures),
         made_at=loader.made.place,
         **own,
@@ -163,10 +161,10 @@ def loader_report(run: Run, process: ProcessRun, loader: LoaderRun) -> LoaderRep
 
 def _loader_notes(loader: LoaderRun, starts: float) -> Iterator[str]:
     built = int(loader.epochs["instance"].max(initial=0)) + 1
-    if loader.folded.records:
+    if loader.older:
         yield (
-            f"{loader.folded.records:,} older batches are not kept in detail: causes of waiting "
-            f"and the verdict rest on the newest {loader.batches.rows:,}"
+            f"{loader.older:,} older batches are left out: the figures rest on the newest "
+            f"{loader.batches.rows:,}"
         )
     if starts >= EPOCH_START_NOTED_FROM:
         part = f"{starts * 100:.0f} % of the time"

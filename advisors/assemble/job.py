@@ -55,7 +55,6 @@ def groups_of(processes: Iterable[ProcessRun]) -> list[Group]:
     found: dict[tuple[object, ...], list[Member]] = {}
     for process in processes:
         seen: Counter[tuple[Scalar, ...]] = Counter()
-        # Those it wrote when it ended, or else made now.
         for loader in process.summaries or map(summary_of, process.loaders):
             key: tuple[object, ...] = (process.world_size, loader.identity, seen[loader.identity])
             seen[loader.identity] += 1

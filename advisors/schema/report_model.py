@@ -59,8 +59,7 @@ class Stage:
 
     `share` is the stage's total over the total of all steps. Stages that run in parallel (fetch in
     four workers) may exceed 1. `count` is the number of batches it was measured on. 0 means not
-    measured, and `reason` says why; a reason next to figures says how to read them. Percentiles
-    over folded detail are within 4.5 %.
+    measured, and `reason` says why; a reason next to figures says how to read them.
     """
 
     count: int
@@ -405,7 +404,7 @@ class LoaderReport:
     batches: int
     samples: Counted
     epochs: int
-    folded_batches: int  # of `batches`, those that are not kept in detail
+    folded_batches: int  # of `batches`, older ones on which no figure rests
     wall_s: Measured
     batches_per_s: Measured
     samples_per_s: Measured

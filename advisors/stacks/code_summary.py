@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from ...profiler.record.inspect.uses import place_of
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.stacks.stack_samples import STAGES, Frame, Wait
-from ..schema.report_model import Code, CodeStage, Doing, HotSpot, TransformTime
+from ..schema.report_model import Code, CodeStage, Doing, HotSpot
 from .code_samples import Frames, owner, samples_of
 from .flame import flame_of
 from .source_lines import SourceLines
@@ -177,22 +177,3 @@ def wilson(count: int, samples: int) -> tuple[float, float]:
         * math.sqrt(share * (1 - share) / samples + z2 / (4 * samples * samples))
     )
     return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
-
-
-def transforms_of(loader: LoaderRun) -> tuple[TransformTime, ...]:
-    """The callables of the loader's transform chains, in order. Shares are of the fetches in which
-    they were timed."""
-    looks = loader.looks
-    whole = looks.chain_fetch_ns
-    return tuple(
-        TransformTime(
-            chain=each.chain,
-            position=each.position,
-            name=each.name,
-            calls=each.calls,
-            mean_us=each.total_ns / each.calls / 1e3,
-            share=min(1.0, each.total_ns / whole) if whole > 0 else None,
-        )
-        for each in sorted(looks.chains, key=lambda each: (each.chain, each.position))
-        if each.calls > 0
-    )

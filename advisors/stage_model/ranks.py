@@ -7,11 +7,9 @@ rank is the one that waits for data the most, never one that is seen waiting in 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from ...profiler.store.lanes.compacted import Totals
 from ...profiler.store.run.loader_summary import LoaderSummary
 from ...profiler.store.run.run import ProcessRun
 from ..schema.rank_model import RankFigures, Ranks, SlowestRank, Spread
@@ -54,7 +52,6 @@ def ranks_of(members: Sequence[Member]) -> Ranks:
 def _figures(process: ProcessRun, loader: LoaderSummary) -> RankFigures:
     assert process.rank is not None
     workers = loader.facts.get("num_workers")
-    means = {stage: loader.mean(column) for stage, column in STAGES.items()}
     return RankFigures(
         rank=process.rank,
         host=process.host,
@@ -62,7 +59,11 @@ def _figures(process: ProcessRun, loader: LoaderSummary) -> RankFigures:
         batches=loader.batches,
         steady_batches=loader.steady,
         workers=workers if isinstance(workers, int) else None,
-        mean_us={stage: mean / 1e3 for stage, mean in means.items() if mean is not None},
+        mean_us={
+            stage: loader.columns[column].mean / 1e3
+            for stage, column in STAGES.items()
+            if column in loader.columns
+        },
         finished=process.state != "crashed",
     )
 
@@ -94,7 +95,7 @@ def slowest_of(
     others = [one for one in known if one is not slow]
     others_lost, step = median(one.mean_us[lost] for one in others), _step(slow)
     longer = slow.mean_us[lost] - others_lost
-    chance = CHANCE * _error_us(loaders[slow.rank].columns[STAGES[lost]])
+    chance = CHANCE * loaders[slow.rank].columns[STAGES[lost]].error / 1e3
     if step <= 0 or longer < max(LEAST_LONGER * step, chance):
         return None
     cause = _cause(slow, others, longer)
@@ -119,22 +120,12 @@ def _at_one_pace(
 
     def usual(one: RankFigures) -> float:
         columns = loaders[one.rank].columns
-        return sum(columns[STAGES[part]].quantiles(0.5)[0] for part in ("wait", "compute"))
+        return sum(columns[STAGES[part]].median for part in ("wait", "compute"))
 
     return any(
         abs(median(map(step, others)) - step(slow)) <= SAME_PACE * step(slow)
         for step in (_step, usual)
     )
-
-
-def _error_us(totals: Totals) -> float:
-    """The standard error of the mean, from the histogram."""
-    values, counts = totals.midpoints()
-    known = int(counts.sum())
-    if known < 2:
-        return 0.0
-    mean = float((values * counts).sum()) / known
-    return math.sqrt(float((counts * (values - mean) ** 2).sum()) / (known - 1) / known) / 1e3
 
 
 def _step(one: RankFigures) -> float:

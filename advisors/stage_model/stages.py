@@ -1,13 +1,8 @@
 """Stage statistics: how long each stage of a batch takes, and its share of the training loop's
-time.
-
-Folded detail counts: exactly in counts, means and totals, within a histogram bin (4.5 %) in
-percentiles.
-"""
+time."""
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.store.lanes.compacted import Totals
 from ...profiler.store.run.run import LoaderRun
 from ..schema.report_model import Stage
 from .measured import measured
@@ -65,13 +59,13 @@ def stages(loader: LoaderRun, device: str | None) -> dict[str, Stage]:
     step_total_ns = step_totals(loader)
     reason = partial(_why_not, loader, device)
     found = {
-        name: stage(loader.batches[column], folded(loader, column), step_total_ns, reason(name))
+        name: stage(loader.batches[column], step_total_ns, reason(name))
         for name, column in COLUMNS.items()
     }
     if not found["stall"].count and found["wait"].count:
         events = "no device" if device is None else "device events not measured"
         found["stall"] = replace(found["wait"], reason=f"{events}: equals wait")
-    found["startup"] = stage(startup_ns(loader), Totals(), step_total_ns, reason("startup"))
+    found["startup"] = stage(startup_ns(loader), step_total_ns, reason("startup"))
     for name, ratio in zip(SAMPLED, cpu_shares(loader), strict=True):
         whole = found[name].share
         share = whole * ratio if whole is not None and ratio is not None else None
@@ -86,7 +80,7 @@ def _of_all(loader: LoaderRun, copying: Stage, step_total_ns: float) -> Stage:
     copies = measured(loader.batches["h2d_copies"])
     if copying.mean_us is None or not len(copies) or step_total_ns <= 0:
         return copying
-    total_ns = float(copying.mean_us * 1e3 * loader.count * np.mean(copies > 0))
+    total_ns = float(copying.mean_us * 1e3 * loader.batches.rows * np.mean(copies > 0))
     return replace(copying, share=total_ns / step_total_ns, total_s=total_ns / 1e9)
 
 
@@ -114,14 +108,8 @@ def cpu_shares(loader: LoaderRun) -> tuple[float | None, float | None]:
 
 
 def total(loader: LoaderRun, *columns: str) -> float:
-    """Σ of these columns over all batches, folded ones included; 0 if nothing was measured."""
-    known = [measured(loader.batches[name]).sum(dtype=np.float64) for name in columns]
-    return float(sum(known)) + sum(folded(loader, name).total for name in columns)
-
-
-def folded(loader: LoaderRun, column: str) -> Totals:
-    """This column of the batches of which only totals are left."""
-    return loader.folded.columns.get(column, Totals())
+    """Σ of these columns over all batches; 0 if nothing was measured."""
+    return float(sum(measured(loader.batches[name]).sum(dtype=np.float64) for name in columns))
 
 
 def step_totals(loader: LoaderRun) -> float:
@@ -129,34 +117,23 @@ def step_totals(loader: LoaderRun) -> float:
     return total(loader, "wait_ns", "compute_ns")
 
 
-def stage(values: Array, folded: Totals, step_total_ns: float, reason: str) -> Stage:
+def stage(values: Array, step_total_ns: float, reason: str) -> Stage:
     """One stage's statistics; `share` is of `step_total_ns`. `reason` is why nothing was
     measured."""
     values = measured(values)
-    count = len(values) + folded.count
-    if not count:
+    if not len(values):
         return Stage(0, None, None, None, None, None, None, reason)
-    total = float(values.sum(dtype=np.float64)) + folded.total
-    p50, p95, p99 = quantiles(values, folded)
+    total = float(values.sum(dtype=np.float64))
+    p50, p95, p99 = np.quantile(values, QUANTILES).tolist()
     return Stage(
-        count=count,
-        mean_us=total / count / 1e3,
+        count=len(values),
+        mean_us=total / len(values) / 1e3,
         p50_us=p50 / 1e3,
         p95_us=p95 / 1e3,
         p99_us=p99 / 1e3,
         share=total / step_total_ns if step_total_ns > 0 else None,
         total_s=total / 1e9,
     )
-
-
-def quantiles(values: Array, folded: Totals) -> tuple[float, ...]:
-    """The QUANTILES of measured values: linear between neighbours, or from log bins where some are
-    folded."""
-    if folded.count:
-        both = copy(folded)
-        both.add(values)
-        return both.quantiles(*QUANTILES)
-    return tuple(np.quantile(values, QUANTILES).tolist())
 
 
 def _why_not(loader: LoaderRun, device: str | None, name: str) -> str:

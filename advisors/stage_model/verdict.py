@@ -13,7 +13,7 @@ from ...profiler.base.schema import LATE_ROWS
 from ...profiler.store.run.run import LoaderRun
 from ..schema.report_model import Basis, Confidence, Verdict
 from .block_error import Floats, block_sums, ratio
-from .stages import folded, startup_ns, total
+from .stages import startup_ns, total
 
 # docs/causes.md, "First of all"; Kineto's TensorBoard plugin and XProf call 5 % moderate.
 COMPUTE_BOUND_BELOW = 0.05
@@ -76,14 +76,10 @@ def headroom(loader: LoaderRun, lost: Lost) -> float | None:
     is known.
 
     Time inside `iter()` (starting workers) is lost to loading too and counts in both sums: this is
-    the upper bound for all advice. Folded batches count in full.
+    the upper bound for all advice.
     """
     before = iter_ns(loader, lost)
-    waited, stalled, computed = (folded(loader, f"{n}_ns") for n in ("wait", "stall", "compute"))
-    step = float(lost.step.sum()) + before + waited.total + computed.total
-    # Of older batches, stall where it was measured, wait of the rest.
-    not_stalled = max(0.0, 1 - stalled.count / max(1, waited.count))
-    gone = float(lost.lost.sum()) + before + stalled.total + waited.total * not_stalled
+    step, gone = float(lost.step.sum()) + before, float(lost.lost.sum()) + before
     # What recording cost comes between a batch's hand-over and the loop's own work, and is no part
     # of the loop. It was timed with some noise: a loop that does nothing else is left a part of it.
     step -= min(total(loader, "own_ns"), MOST_RECORDING * (step - gone))
@@ -93,11 +89,11 @@ def headroom(loader: LoaderRun, lost: Lost) -> float | None:
 
 def iter_ns(loader: LoaderRun, lost: Lost, since: int = 0) -> float:
     """Time inside `iter()` of the epochs from `since` on: startup less the first batch's wait
-    (unknown, so 0, if batches were folded)."""
+    (unknown, so 0, if older batches are left out)."""
     starts = np.flatnonzero(lost.first)[since:]
     spent = startup_ns(loader)[since:].clip(0).sum(dtype=np.float64)
     waited = loader.batches["wait_ns"][starts].clip(0).sum(dtype=np.float64)
-    return 0.0 if loader.folded.records else max(0.0, float(spent - waited))
+    return 0.0 if loader.older else max(0.0, float(spent - waited))
 
 
 def epoch_start_share(loader: LoaderRun, lost: Lost) -> float | None:

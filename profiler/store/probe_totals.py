@@ -26,9 +26,7 @@ from .sampled_fetches import (
     MAX_MOUNTS,
     MAX_PATH,
     MAX_REASONS,
-    MAX_STEPS,
     MAX_SUFFIXES,
-    ChainTotals,
     ContainerFile,
     EpochTotals,
     FetchesFile,
@@ -53,7 +51,6 @@ SUMS = (
     "opens",
     "distinct",
     "reopened",
-    "chain_fetch_ns",
 )
 Rows = dict[Any, list[int]]
 
@@ -65,7 +62,6 @@ class ProbeTotals:
     def __init__(self) -> None:
         self.batches = self.samples = self.fetch_ns = 0
         self.opens = self.distinct = self.reopened = 0
-        self.chain_fetch_ns = 0
         self.directories = 0  # the most any one process saw: workers share them
         self.folders = Counter[str]()  # → opens
         self.mounts = Counter[tuple[str, str]]()  # path, type → opens
@@ -76,7 +72,6 @@ class ProbeTotals:
         # Rows by what comes first in them (see the types of these names).
         self.suffixes: Rows = {}
         self.epochs: Rows = {}
-        self.chains: Rows = {}
         self.fields: tuple[SampleField, ...] = ()
 
     def add_epoch(self, epoch: int, values: list[int]) -> None:
@@ -97,10 +92,6 @@ class ProbeTotals:
         key = path, kind
         if key in self.mounts or len(self.mounts) < MAX_MOUNTS:
             self.mounts[key] += opens
-
-    def add_step(self, chain: str, position: int, name: str, calls: int, total_ns: int) -> None:
-        """Calls of one callable of a chain."""
-        _add(self.chains, MAX_STEPS, (chain, position, name), calls, total_ns)
 
     def add_container(self, path: str, kind: str, size: int | None) -> None:
         """A container seen; its newest size counts."""
@@ -130,8 +121,6 @@ class ProbeTotals:
         for each in other.epochs:
             epoch, *values = astuple(each)
             self.add_epoch(epoch, values)
-        for step in other.chains:
-            self.add_step(*astuple(step))
         self.fields = combined_fields(self.fields, other.fields)
         for reason, sentence in other.reasons.items():
             if len(self.reasons) < MAX_REASONS:
@@ -149,7 +138,6 @@ class ProbeTotals:
             containers=tuple(ContainerFile(path, *row) for path, row in self.containers.items()),
             moved=tuple(sorted(self.moved)),
             epochs=tuple(EpochTotals(key, *row) for key, row in sorted(self.epochs.items())),
-            chains=tuple(ChainTotals(*key, *row) for key, row in sorted(self.chains.items())),
             fields=self.fields,
             reasons=dict(self.reasons),
         )
@@ -159,7 +147,7 @@ class ProbeTotals:
         first."""
         data = {"format": FORMAT, **as_json(self.fetches())}
         text = json.dumps(data)
-        for name in ("folders", "containers", "moved", "chains", "mounts", "fields"):
+        for name in ("folders", "containers", "moved", "mounts", "fields"):
             if len(text) > MAX_CHARACTERS:
                 data[name] = type(data[name])()
                 text = json.dumps(data)

@@ -6,10 +6,8 @@ import errno
 import json
 import os
 import platform
-import secrets
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -44,9 +42,10 @@ def runs_directory(environ: Mapping[str, str] = os.environ) -> Path:
 def create_run(runs: Path, argv: list[str]) -> Path:
     """A new run directory under `runs` (mode 0700), with its `run.json`. Raises OSError."""
     runs.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path = _first_new(
-        runs / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}" for _ in count()
-    )
+    # Ids sort by the time the run began.
+    seconds, rest = divmod(time.time_ns(), 1_000_000_000)
+    second = time.strftime("%Y%m%d-%H%M%S", time.localtime(seconds))
+    path = _first_new(runs / f"{second}-{rest // 1000 + number:06d}" for number in count())
     from ... import __version__
 
     facts = {
@@ -108,19 +107,10 @@ def system_stem(host: str) -> str:
 def temporary_runs() -> Path:
     """Where runs go that no other folder takes: a folder of this user's, made if need be. Raises
     OSError where somebody else has made it."""
-    folder = Path(_temporary_folder()) / f"loaderscope-{os.getuid()}"
+    # Not what `tempfile` finds: it would remember that, and the program may still decide otherwise.
+    folder = Path(os.environ.get("TMPDIR") or "/tmp") / f"loaderscope-{os.getuid()}"
     runs = folder / "runs"
     runs.mkdir(parents=True, exist_ok=True, mode=0o700)
     if any(each.lstat().st_uid != os.getuid() for each in (folder, runs)):
         raise PermissionError(errno.EACCES, "it belongs to another user", str(folder))
     return runs
-
-
-def _temporary_folder() -> str:
-    """What `tempfile` finds; the program may still decide otherwise for itself. Raises OSError
-    where there is none."""
-    known = tempfile.tempdir
-    try:
-        return tempfile.gettempdir()
-    finally:
-        tempfile.tempdir = known

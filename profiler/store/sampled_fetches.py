@@ -1,5 +1,4 @@
-"""What was seen from inside the processes that fetch: the files they read, and the callables of a
-transform chain.
+"""What was seen from inside the processes that fetch: the files they read, and the samples.
 
 Taken on some batches only, kept as totals a process that fetches (a worker, or main without
 workers), read by `LoaderRun.looks`.
@@ -20,7 +19,6 @@ MAX_FOLDERS = 32
 MAX_MOUNTS = 32
 MAX_CONTAINERS = 32
 MAX_EPOCHS = 16  # what later epochs do is added to the last of these
-MAX_STEPS = 256  # of all chains together
 MAX_REASONS = 16
 MAX_FIELDS = 64
 MAX_PATH = 512  # a longer one is left out: cut, it would name another file
@@ -71,17 +69,6 @@ class EpochTotals(Struct, frozen=True, array_like=True):
     major_faults: Measured = -1
 
 
-class ChainTotals(Struct, frozen=True, array_like=True):
-    """One callable of a chain. `chain` is where it hangs ("dataset.transform"), `position` its
-    place in it."""
-
-    chain: Name
-    position: Count
-    name: Name
-    calls: Count = 0
-    total_ns: Count = 0
-
-
 class SampleField(Struct, frozen=True, array_like=True):
     """One field of the samples of a batch, as they were before they were collated. `path` is how
     code reaches it ("[0]", "['image']", "" for a sample that is one value). `kind`: "tensor",
@@ -99,9 +86,8 @@ class SampleField(Struct, frozen=True, array_like=True):
 
 class SampledFetches(Struct, frozen=True):
     """All processes of one loader together. Paths are cleaned for printing. `samples` are the data
-    set's, and their fetch took `fetch_ns` in all, `chain_fetch_ns` of it where chains
-    were timed. `fields` describe the samples of some batches, none if there was no list of
-    samples."""
+    set's, and their fetch took `fetch_ns` in all. `fields` describe the samples of some batches,
+    none if there was no list of samples."""
 
     batches: Count = 0
     samples: Count = 0
@@ -121,8 +107,6 @@ class SampledFetches(Struct, frozen=True):
     # share it.
     moved: tuple[str, ...] = ()
     epochs: tuple[EpochTotals, ...] = ()
-    chains: tuple[ChainTotals, ...] = ()
-    chain_fetch_ns: Count = 0
     fields: Annotated[tuple[SampleField, ...], Meta(max_length=MAX_FIELDS)] = ()
     # What could not be seen, and why.
     reasons: Annotated[Mapping[str, str], Meta(max_length=MAX_REASONS)] = {}

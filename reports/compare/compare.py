@@ -99,7 +99,7 @@ def _loader(
         f"the loaders have different names: {before.name} and {after.name}": (
             before.name != after.name
         ),
-        "older batches are kept as totals only: the throughput rests on the newest": (
+        "older batches are left out: the throughput rests on the newest": (
             before.folded_batches or after.folded_batches
         ),
     }

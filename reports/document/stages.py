@@ -13,7 +13,6 @@ from ...advisors.schema.report_model import Cause, LoaderReport
 from ...advisors.stage_model.verdict import first_of_epoch
 from ...advisors.stage_model.waiting import waiting
 from ...profiler.store.lanes.columns import Columns
-from ...profiler.store.lanes.compacted import Compacted
 from ...profiler.store.run.run import LoaderRun
 from ..words.glosses import CAUSES, GLOSSES, GROUPS, label_of
 from ..words.units import UNKNOWN, by_reason, duration, micros, percent, plural
@@ -190,7 +189,7 @@ def slowest_batches(loader: LoaderRun, by: str = "wait") -> list[Block]:
         found = (int(batches[f"{name}_ns"][at]) for name in times)
         rows.append(
             (
-                f"{loader.folded.records + at}",
+                f"{loader.older + at}",
                 *(f"{place}" if place >= 0 else UNKNOWN for place in places),
                 *(micros(value / 1e3 if value >= 0 else None) for value in found),
                 cause_of(loader, at),
@@ -212,7 +211,7 @@ def cause_of(loader: LoaderRun, row: int) -> str:
     batches = loader.batches
     one = Columns({name: values[row : row + 1] for name, values in batches.items()}, 1)
     first = first_of_epoch(batches["epoch"])[row : row + 1]
-    found = waiting(replace(loader, batches=one, folded=Compacted()), first)
+    found = waiting(replace(loader, batches=one, older=0), first)
     if not found or found.total_s <= 0:
         return UNKNOWN
     return max(found.causes, key=lambda name: found.causes[name].seconds)

@@ -89,7 +89,7 @@ def _facts(loader: LoaderRun, window: Window) -> dict[int, dict[str, int]]:
     columns = zip(*(window.column(name).tolist() for name in names), strict=True)
     return {
         row: {
-            "batch": loader.folded.records + row,
+            "batch": loader.older + row,
             **{name: value for name, value in zip(names, values, strict=True) if value >= 0},
         }
         for row, values in zip(window.rows.tolist(), columns, strict=True)

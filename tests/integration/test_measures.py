@@ -17,7 +17,8 @@ import loaderscope
 from loaderscope.profiler.record.iterate import watch
 from loaderscope.profiler.record.session import session
 from loaderscope.profiler.store.lanes.columns import derive_compute
-from loaderscope.profiler.store.lanes.lane_reader import read_segment, segments
+from loaderscope.profiler.store.lanes.lane_reader import read_segment
+from loaderscope.profiler.store.lanes.segment_file import segments
 
 MS = 1_000_000
 BATCH = 4

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from loaderscope.profiler.store.lanes.lane_reader import read_segment, segments
+from loaderscope.profiler.store.lanes.lane_reader import read_segment
+from loaderscope.profiler.store.lanes.segment_file import segments
 from started import here, python, until
 
 PROGRAMS = Path(__file__).with_name("programs.py")

@@ -37,8 +37,8 @@ ASKED = int(os.environ.get("LOADERSCOPE_FUZZ", "0"))
 ID = "20250131-091500-abc123"
 
 DRAWN = (
-    *(overview.verdict, overview.pace, overview.stages, overview.advice),
-    *(overview.waiting, workers.timeline, workers.legend),
+    *(overview.verdict, overview.pace, overview.stages, advice.brief, advice.full),
+    *(overview.waiting, workers.timeline),
     *(machine.meters, batches.stages, batches.slowest, code.status, code.inside),
 )
 
@@ -131,13 +131,11 @@ def replayed(path: Path) -> None:
     reader = Reader(Follower(path), lambda snapshot: None)
     snapshot = reader.step()
     assert snapshot is not None
-    for choice in snapshot.choices[:3]:
-        reader.view(choice.place)
+    for place in list(snapshot.loaders)[:3]:
+        reader.view(place)
         shown = reader.step()
         reader.advisor.finish()
         drawn(shown)
-        while reader._follower.catch_up(1.0):
-            pass
     drawn(reader.step())
 
 
@@ -147,8 +145,6 @@ def drawn(snapshot: Snapshot | None) -> None:
     narrow = [(30, overview.stages), (30, workers.timeline)]
     for width, draw in [*((80, each) for each in DRAWN), *narrow]:
         is_drawn(draw(snapshot, width).plain)
-    for id_, _ in advice.entries(snapshot.advice):
-        is_drawn(advice.detail(snapshot.advice, id_, 40).plain)
 
 
 def is_drawn(text: str) -> None:

@@ -12,7 +12,7 @@ from dashboard_samples import ADVICE, HOSTILE, advised
 from inside_samples import CODE, FETCH, NO_CODE, hostile_code, hostile_storage, hostile_transforms
 from loaderscope.profiler.store.run.follow import Follower
 from loaderscope.tui.draw import code_screen as code
-from loaderscope.tui.snapshot import AdviceView, Snapshot, SnapshotBuilder, advice_of
+from loaderscope.tui.snapshot import AdviceView, Snapshot, advice_of, snapshot_of
 
 
 def snapshot(advice: AdviceView = ADVICE) -> Snapshot:
@@ -63,7 +63,7 @@ def test_snapshots_merge_no_stacks(run: RunBuilder) -> None:
     seconds."""
     follower = Follower(run.path)
     follower.poll()
-    found, recorded = SnapshotBuilder(follower).build(None, AdviceView())
-    assert found.loader is not None and recorded is not None and found.choice is not None
+    found, recorded = snapshot_of(follower, None, AdviceView())
+    assert found.loader is not None and recorded is not None and found.place is not None
     assert not code.code_stages(found.loader.report.code)
-    assert advice_of(recorded, found.choice.place).report is not None
+    assert advice_of(recorded, found.place).report is not None

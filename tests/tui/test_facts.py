@@ -14,8 +14,8 @@ from loaderscope.profiler.store.run.run import LoaderRun, Run
 from loaderscope.reports.document.stages import cause_of, slowest_rows
 from loaderscope.reports.words.curves import curves
 from loaderscope.tui.draw import overview
-from loaderscope.tui.facts import LEAST_STEP_NS, Lane, course, lanes, pace
-from loaderscope.tui.snapshot import AdviceView, SnapshotBuilder, system_of
+from loaderscope.tui.facts import LEAST_STEP_NS, Lane, course, lanes
+from loaderscope.tui.snapshot import AdviceView, snapshot_of, system_of
 
 
 def recorded(
@@ -30,13 +30,21 @@ def test_the_pace_is_that_of_the_last_moments_and_falls_when_nothing_comes(runs_
     fast = loop(1000, wait_ms=2, compute_ms=8, start_ns=T0 + 10 * 10**9)
     slow[-1].pop("compute_ns")
     _, loader = recorded(runs_dir, slow + fast)
-    now = pace(loader, None)
-    assert now.batches_s == pytest.approx(100, rel=0.01)
-    assert now.samples_s == pytest.approx(400, rel=0.01)
-    assert now.lost_share == pytest.approx(0.2, abs=0.01)
+    found = course(loader, None)
+    assert found.now(found.batches) == pytest.approx(100, rel=0.02)
+    assert found.now(found.samples) == pytest.approx(400, rel=0.02)
+    assert found.now(found.lost) == pytest.approx(0.2, abs=0.01)
     end = T0 + 20 * 10**9
-    assert pace(loader, end + 4 * 10**9).batches_s == pytest.approx(20, rel=0.1)
-    assert pace(loader, end + 60 * 10**9).batches_s == 0
+    for passed_s, batches_s in ((4, 29), (60, 0)):  # the step that is not over is left out
+        later = course(loader, end + passed_s * 10**9)
+        assert later.now(later.batches) == pytest.approx(batches_s, rel=0.1)
+
+
+def test_the_pace_of_a_loop_faster_than_a_step_of_time(runs_dir: Path) -> None:
+    _, loader = recorded(runs_dir, loop(4_096, wait_ms=0.01, compute_ms=0.09))
+    found = course(loader, None)
+    assert found.now(found.batches) == pytest.approx(10_000, rel=0.01)
+    assert found.now(course(recorded(runs_dir / "one", loop(1))[1], None).batches) is None
 
 
 @pytest.mark.parametrize(
@@ -52,7 +60,7 @@ def test_the_queue_against_its_room(runs_dir, rows, config, drawn):
     assert system_of(run, None) == "switched off"  # its host was not sampled
     follower = Follower(run.path)
     follower.poll()
-    found, _ = SnapshotBuilder(follower).build(None, AdviceView())
+    found, _ = snapshot_of(follower, None, AdviceView())
     assert " ".join(overview.queue(found.loader, 80).plain.split()).startswith(f"queue {drawn}")
 
 
@@ -63,7 +71,7 @@ def spent(lane: Lane, *kinds: str) -> list[int]:
 
 def test_without_workers_the_loop_does_everything(runs_dir: Path) -> None:
     _, loader = recorded(runs_dir, loop(10, wait_ms=5, compute_ms=5, fetch_ns=4 * MS))
-    found = lanes(loader, None)
+    found = lanes(loader)
     (main,) = found.lanes
     assert spent(main, "fetch", "compute", "wait") == [40 * MS, 50 * MS, 50 * MS]
 
@@ -96,9 +104,9 @@ def test_unmeasured_batches_are_no_slow_ones() -> None:
 def test_the_course_of_the_newest_batches_in_steps_of_time(runs_dir: Path) -> None:
     slow, fast = loop(50, 50, 50), loop(1_001, 2, 8, start_ns=T0 + 5 * 10**9)
     _, loader = recorded(runs_dir, slow + fast)
-    found = course(loader)
+    found = course(loader, None)
     assert len(found.batches) == 15 * 10**9 // LEAST_STEP_NS - 1
     assert found.batches[2] == pytest.approx(10) and found.batches[-2] == pytest.approx(100)
     assert found.samples[-2] == pytest.approx(400)
     assert found.lost[[2, -2]] == pytest.approx([0.5, 0.2])
-    assert len(course(recorded(runs_dir / "none", [])[1]).batches) == 0
+    assert len(course(recorded(runs_dir / "none", [])[1], None).batches) == 0

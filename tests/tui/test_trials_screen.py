@@ -25,7 +25,7 @@ from dashboard_samples import (
 from loaderscope.advisors.schema.report_model import Finding, Range
 from loaderscope.profiler.store.run.tuning import asked
 from loaderscope.tui.app import Dashboard, Fresh
-from loaderscope.tui.draw import advice, overview, trials
+from loaderscope.tui.draw import advice, trials
 from loaderscope.tui.panel import Tabs
 from loaderscope.tui.snapshot import Snapshot
 from screen_text import check_golden, screen_text
@@ -103,7 +103,7 @@ def test_a_follower_shows_the_trials_of_the_rank_that_decides(runs_dir: Path) ->
         await pilot.press("r")
         await refresh(app, pilot)
         s = app.snapshot
-        assert s.choice is not None and s.choice.rank == 1 and s.tuning is not None
+        assert s.place is not None and s.loaders[s.place].rank == 1 and s.tuning is not None
         assert s.tuning.place.process == "p4000-0" and len(s.tuning.tuned.trials) == 4
         assert "decided by rank 0" in trials.status(s, 78).plain
 
@@ -140,10 +140,10 @@ def test_advice_says_what_was_proved_beside_what_was_predicted() -> None:
     ends = {"measured": 1.63, "measured_range": Range(1.55, 1.63, 1.70), "measured_s": 14.2}
     title = "Raise num_workers from 4 to 8"
     tried = recommendation("num-workers", title, 1.4, 1.7, 1.8, tried="proven", **ends)
-    view = advised(recommendations=(tried,))
+    shown = Snapshot("run", (), "live", advice=advised(recommendations=(tried,)))
     both = "proved ×1.63 (1.55–1.70) in 14 s; predicted ×1.7 (1.4–1.8)"
-    assert both in advice.detail(view, tried, 120).plain
-    rows = overview.advice(Snapshot("run", (), "live", advice=view), 78).plain.splitlines()
+    assert both in " ".join(advice.full(shown, 120).plain.split())
+    rows = advice.brief(shown, 78).plain.splitlines()
     assert "proved ×1.63 (1.55–1.70) in 14 s" in rows[0]
 
 
@@ -152,4 +152,4 @@ def test_what_costs_comes_before_what_to_change() -> None:
     found = Finding("fetch", "gc.collect()", "data.py:6", None, share, 0.9, free)
     shown = Snapshot("run", (), "live", advice=advised(findings=(found,)))
     first = "What costs: `gc.collect()` data.py:6, 95 % of fetch; without it ×9.0"
-    assert overview.advice(shown, 78).plain.startswith(first)
+    assert advice.brief(shown, 78).plain.startswith(first)

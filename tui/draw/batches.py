@@ -8,8 +8,6 @@ from ...reports.document.stages import slowest_batches, stage_table
 from ..snapshot import LoaderView
 from .marks import blocks, dim, needs_loader
 
-STAGES = ("wait", "fetch", "collate", "compute")
-
 
 @needs_loader
 def stages(v: LoaderView, width: int) -> Content:
@@ -18,7 +16,7 @@ def stages(v: LoaderView, width: int) -> Content:
 
 
 @needs_loader
-def slowest(v: LoaderView, width: int, by: str = "wait") -> Content:
-    """The slowest of the newest batches by one stage."""
-    found = slowest_batches(v.loader, by)
-    return blocks(found, width) if found else dim(f"no batch has a measured {by}")
+def slowest(v: LoaderView, width: int) -> Content:
+    """The newest batches that were waited for longest."""
+    found = slowest_batches(v.loader)
+    return blocks(found, width) if found else dim("no batch has a measured wait")

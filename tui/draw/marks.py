@@ -4,7 +4,6 @@ snapshot lacks. Every mark is a shape, so that none needs its colour."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,7 @@ from ...profiler.base.metadata import clean
 from ...reports.document.blocks import Block, Part
 from ...reports.text.draw import console, drawn_parts
 from ...reports.words.curves import resampled
-from ..snapshot import AdviceView, Snapshot
+from ..snapshot import Snapshot
 
 # Styles by meaning; the theme says which colours these are.
 GOOD, FAIR, BAD = "$text-success", "$text-warning", "$text-error"
@@ -84,10 +83,8 @@ def graph(
     return line(f"{label:<12}", (f"{now:>8}  ", "bold"), (drawn, style))
 
 
-def heat(share: float | None) -> str:
+def heat(share: float) -> str:
     """The style of a share of something limited."""
-    if share is None:
-        return DIM
     return BAD if share >= 0.9 else FAIR if share >= 0.75 else GOOD
 
 
@@ -101,8 +98,8 @@ def fitted(value: str, width: int) -> str:
 def needs_loader(draw: Drawing) -> Drawing:
     """Makes a drawing of a snapshot out of one of its LoaderView."""
 
-    def drawn(s: Snapshot, *room: int, **options: Any) -> Content:
-        return dim("no batches yet") if not s.loader else draw(s.loader, *room, **options)
+    def drawn(s: Snapshot, *room: int) -> Content:
+        return dim("no batches yet") if not s.loader else draw(s.loader, *room)
 
     return drawn
 
@@ -110,16 +107,12 @@ def needs_loader(draw: Drawing) -> Drawing:
 def needs_advice(draw: Drawing) -> Drawing:
     """Makes a drawing of a snapshot out of one of its last report with advice."""
 
-    def drawn(s: Snapshot, *room: int, **options: Any) -> Content:
-        report = s.advice.report
-        return no_advice(s.advice) if not report else draw(report, *room, **options)
+    def drawn(s: Snapshot, *room: int) -> Content:
+        if s.advice.report:
+            return draw(s.advice.report, *room)
+        return line((text(s.advice.problem), BAD)) if s.advice.problem else dim("no advice yet")
 
     return drawn
-
-
-def no_advice(advice: AdviceView) -> Content:
-    """Why there is none."""
-    return line((text(advice.problem), BAD)) if advice.problem else dim("no advice yet")
 
 
 def blocks(found: Iterable[Block], width: int) -> Content:

@@ -5,17 +5,11 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from ...advisors.schema.report_model import LoaderReport
-from ...reports.document.advice import card
-from ...reports.document.blocks import sentences
 from ...reports.document.stages import stage_table, waiting_blocks
-from ...reports.words.advice_words import plan_rows
-from ...reports.words.inside import what_costs
 from ...reports.words.sentences import headroom_sentence
 from ...reports.words.units import percent, plural, rate
-from ..facts import NOW_NS
+from ..facts import NOW_NS, course
 from ..snapshot import LoaderView, Snapshot
-from .advice import conclusion
 from .marks import (
     BAD,
     DIM,
@@ -28,7 +22,6 @@ from .marks import (
     graph,
     line,
     lines,
-    needs_advice,
     needs_loader,
     text,
 )
@@ -45,11 +38,12 @@ def verdict(s: Snapshot, width: int) -> Content:
     """The verdict in a sentence, how sure it is, and what free loading would gain."""
     if not s.loader:
         return line((text(s.problem) if s.problem else WAITING, "bold"))
-    report, caught_up = s.loader.report, s.loader.caught_up
+    report = s.loader.report
     style = VERDICTS[report.verdict]
-    basis = [f"Older batches: {percent(caught_up)} read."] if caught_up < 1 else []
-    basis += [headroom_sentence(report)] if report.verdict != "too-short" else []
+    basis = [headroom_sentence(report)] if report.verdict != "too-short" else []
     basis.append(f"{plural(report.batches, 'batch', 'batches')}, {plural(report.epochs, 'epoch')}.")
+    if report.folded_batches:
+        basis.append(f"The figures rest on the newest {report.batches - report.folded_batches:,}.")
     found = (f"{report.verdict}  ", f"bold {style}")
     said = (text(report.basis.sentence), "bold")
     return lines([line(("● ", style), found, said), dim(" ".join(basis))])
@@ -58,25 +52,16 @@ def verdict(s: Snapshot, width: int) -> Content:
 @needs_loader
 def pace(v: LoaderView, width: int) -> Content:
     """Batches a second, samples a second, the stall share and the queue: now, and their course."""
-    now, c = v.pace, v.course
+    c = course(v.loader, v.now_ns)
     share = "stall share" if v.report.basis.lost == "stall" else "wait share"
     return lines(
         [
-            graph("batches/s", rate(now.batches_s), c.batches, MARK, width),
-            graph("samples/s", rate(now.samples_s), c.samples, MARK, width),
-            graph(share, percent(now.lost_share), c.lost, BAD, width, 1.0),
+            graph("batches/s", rate(c.now(c.batches)), c.batches, MARK, width),
+            graph("samples/s", rate(c.now(c.samples)), c.samples, MARK, width),
+            graph(share, percent(c.now(c.lost)), c.lost, BAD, width, 1.0),
             queue(v, width),
         ]
     )
-
-
-@needs_advice
-def advice(report: LoaderReport, width: int) -> Content:
-    """What costs, then the recommendations, best first, and what they come to."""
-    rows = plan_rows(report)
-    costs, said = sentences([what_costs(report)], "bad", True), conclusion(report)
-    ending = sentences([said], "strong" if rows else "dim", True)
-    return blocks([*costs, *map(card, rows), *ending], width)
 
 
 @needs_loader

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from textual.content import Content
 
 from ...reports.words.timeline import Slices
-from ...reports.words.units import UNKNOWN, duration, percent, size
-from ..facts import Lane
+from ...reports.words.units import UNKNOWN, duration, percent
+from ..facts import Lane, Lanes, lanes
 from ..snapshot import LoaderView
 from .marks import BAD, DIM, FAIR, GOOD, MARK, SECOND, Piece, dim, fitted, line, lines, needs_loader
 
@@ -26,6 +26,7 @@ KINDS = {
     "h2d": ("▚", SECOND, "copy"),
     "stall": ("x", BAD, "no work"),
 }
+_HEAD = 26  # columns before a lane
 IDLE = ("·", DIM, "idle")
 _INSIDE_WAIT = ("fetch", "collate", "unpack")
 _OF_DEVICES = {"h2d", "stall"}
@@ -37,26 +38,22 @@ Floats = npt.NDArray[np.float64]
 
 @needs_loader
 def timeline(v: LoaderView, width: int) -> Content:
-    """The lanes: who, how busy, CPU and memory, and what it did when."""
-    found, wide = v.lanes, width >= 110
-    head = 45 if wide else 32
-    columns = max(8, width - head)
+    """The lanes: who, how busy, and what it did when; and what the marks mean."""
+    found = lanes(v.loader)
+    columns = max(8, width - _HEAD)
     span = found.span_ns
     edges = np.linspace(found.end_ns - span, found.end_ns, columns + 1)
-    titles = f"{'lane':<6}{'pid':>8}{'busy':>7}{'cpu':>6}" + (f"{'memory':>16}" if wide else "")
+    titles = f"{'lane':<6}{'pid':>8}{'busy':>7}"
     axis = f"-{duration(span / 1e9)}"
-    rows = [dim(fitted(titles, head) + axis + f"{'newest':>{max(7, columns - len(axis))}}")]
+    rows = [dim(fitted(titles, _HEAD) + axis + f"{'newest':>{max(7, columns - len(axis))}}")]
     rows += [
-        Content.assemble(fitted(_who(lane, wide), head), *_cells(lane, edges))
-        for lane in found.lanes
+        Content.assemble(fitted(_who(lane), _HEAD), *_cells(lane, edges)) for lane in found.lanes
     ]
-    return lines(rows)
+    return lines([*rows, Content(""), _legend(found)])
 
 
-@needs_loader
-def legend(v: LoaderView, width: int) -> Content:
-    """What the marks mean."""
-    device = any(lane.spans.keys() & _OF_DEVICES for lane in v.lanes.lanes)
+def _legend(found: Lanes) -> Content:
+    device = any(lane.spans.keys() & _OF_DEVICES for lane in found.lanes)
     kinds = [kind for stage, kind in KINDS.items() if device or stage not in _OF_DEVICES]
     parts: list[str | Piece] = []
     for mark, style, name in dict.fromkeys([*kinds, IDLE]):
@@ -64,11 +61,8 @@ def legend(v: LoaderView, width: int) -> Content:
     return line(*parts)
 
 
-def _who(lane: Lane, wide: bool) -> str:
-    cpu = f"{lane.cpu_cores:.2f}" if lane.cpu_cores is not None else UNKNOWN
-    memory = f"{size(lane.memory[0])} {lane.memory[1]}" if lane.memory else UNKNOWN
-    found = f"{lane.name:<6}{lane.pid or UNKNOWN:>8}{percent(lane.busy_share):>7}{cpu:>6}"
-    return found + (f"{memory:>16.16}" if wide else "")
+def _who(lane: Lane) -> str:
+    return f"{lane.name:<6}{lane.pid or UNKNOWN:>8}{percent(lane.busy_share):>7}"
 
 
 def _cells(lane: Lane, edges: Floats) -> list[Piece]:

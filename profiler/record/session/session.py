@@ -26,7 +26,6 @@ from ...store.lanes.arena import Arena
 from ...store.lanes.lane import Budget, Lane
 from ...store.making import SOURCES
 from ...store.rundir import FORMAT, command_line, exclusive_folder, runs_directory
-from ...store.summary import LEAST_RANKS, write_summary
 from ..inspect.source_hashes import hashes_of_sources, module_run
 from .begin_run import begin_run
 from .process_facts import process_facts
@@ -145,9 +144,6 @@ class Session:
         self.note_ranks()
         self.flush()
         if "ended_clock_ns" not in self.facts:
-            if (self.facts["world_size"] or 1) >= LEAST_RANKS:
-                with forgiving():
-                    write_summary(self.directory)
             self.update(ended_clock_ns=now_ns())
 
     def finish_at_exit(self) -> None:

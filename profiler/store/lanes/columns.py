@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,10 @@ import numpy.typing as npt
 from ...base.errors import RunUnreadable
 from ...base.metadata import clean
 from ...base.schema import BATCH, Field, Schema
-from .compacted import Compacted
-from .lane_reader import TYPES, read_header, read_records
+from .lane_reader import TYPES, read_segment
 from .segment_file import segments
 
 Array = npt.NDArray[Any]
-
-# The oldest segments make room for new ones: a reader that meets one gone, or one half-made, starts
-# the lane again.
-ATTEMPTS = 20
 
 
 class Columns(Mapping[str, Array]):
@@ -69,64 +64,51 @@ class Columns(Mapping[str, Array]):
 
 @dataclass(frozen=True)
 class LaneContent:
-    """What could be read of a lane: records in detail, what is left of older ones, and notes on
-    what could not be read."""
+    """What could be read of a lane: records, how many are older than these, and notes on what
+    could not be read."""
 
     columns: Columns
-    compacted: Compacted = field(default_factory=Compacted)
+    older: int = 0
     notes: tuple[str, ...] = ()
 
 
 LaneSource = Callable[[Path, str, Schema], LaneContent]
 
 
-class _Changed(Exception):
-    """A segment was removed, or was being made, while the lane was read."""
-
-
-def read_lane(directory: Path, name: str, schema: Schema) -> LaneContent:
-    """Never raises for what a lane contains: a segment that cannot be read is left out, with a
-    note."""
-    for _ in range(ATTEMPTS - 1):
-        with suppress(_Changed):
-            return _read_once(directory, name, schema, last=False)
-    return _read_once(directory, name, schema, last=True)
-
-
-def _read_once(directory: Path, name: str, schema: Schema, last: bool) -> LaneContent:
+def read_lane(
+    directory: Path, name: str, schema: Schema, at_least: int | None = None
+) -> LaneContent:
+    """The newest records, `at_least` so many where there are; None: all. Never raises for what a
+    lane contains: a segment that cannot be read is left out, with a note."""
     notes: list[str] = []
     builder = ColumnsBuilder(schema)
-    dropped = missing = disbelieved = 0
-    expected = 0  # number of the next record, 0 before the first
+    missing = disbelieved = following = 0  # `following`: number of the oldest record read
     paths = segments(directory, name)
-    for path in paths:
+    for path in reversed(paths):
+        if at_least is not None and builder.rows >= at_least:
+            break
         try:
-            info = read_header(path, schema)
-            records, wrong = read_records(info)
+            records, first, wrong = read_segment(path, schema)
         except RunUnreadable as error:
-            newest, gone = path is paths[-1], isinstance(error.__cause__, FileNotFoundError)
-            if newest and _unborn(path):
-                continue
-            if not last and (newest or gone):  # the newest may have half a header
-                raise _Changed from error
-            went = f"{clean(path.name)} went away while it was read"
-            notes.append(went if gone else f"{error}: left out")
+            if isinstance(error.__cause__, FileNotFoundError):
+                break  # it has made room for newer ones, and so have those before it
+            if path is not paths[-1] or not _unborn(path):
+                notes.append(f"{error}: left out")
             continue
-        if info.first_seq < expected:
+        end = first + len(records)
+        if following and end > following:
             shown = clean(path.name)
-            notes.append(f"{shown} repeats records of the segment before it: left out")
+            notes.append(f"{shown} repeats records of the segment after it: left out")
             continue
-        if expected:
-            missing += info.first_seq - expected
-        else:
-            dropped = info.first_seq - 1
-        expected = info.first_seq + builder.add(records)
+        missing += following - end if following else 0
+        following = first
+        builder.add_before(records)
         disbelieved += wrong
     if missing:
         notes.append(f"{missing} records of lane {clean(name)} are missing")
     if disbelieved:
         notes.append(f"{disbelieved:,} impossible values of lane {clean(name)} are left out")
-    return LaneContent(builder.columns(), Compacted(dropped), tuple(notes))
+    return LaneContent(builder.columns(), max(0, following - 1), tuple(notes))
 
 
 def _unborn(path: Path) -> bool:
@@ -142,11 +124,9 @@ def _unborn(path: Path) -> bool:
 def read_batches(directory: Path, lanes: list[str], read: LaneSource) -> LaneContent:
     """All batches of these lanes of a loader in order of time, with their compute times."""
     contents = [read(directory, name, BATCH) for name in lanes]
-    totals = Compacted()
-    for each in contents:
-        totals.merge(each.compacted)
     batches = merge_lanes([with_compute(each.columns) for each in contents], BATCH)
-    return LaneContent(batches, totals, tuple(note for each in contents for note in each.notes))
+    older = sum(each.older for each in contents)
+    return LaneContent(batches, older, tuple(note for each in contents for note in each.notes))
 
 
 def merge_lanes(contents: list[Columns], schema: Schema) -> Columns:
@@ -174,9 +154,7 @@ def with_compute(columns: Columns) -> Columns:
     return Columns({**columns, "compute_ns": compute}, columns.rows)
 
 
-def derive_compute(
-    records: npt.NDArray[Any] | Mapping[str, npt.NDArray[Any]],
-) -> npt.NDArray[np.int64]:
+def derive_compute(records: Mapping[str, Array]) -> npt.NDArray[np.int64]:
     """Compute time a batch, ns: from hand-over to the next next() of the same iteration; -1 where
     it is not known."""
     compute: npt.NDArray[np.int64] = records["compute_ns"].astype(np.int64)
@@ -193,15 +171,15 @@ def _unmeasured(f: Field, rows: int) -> Array:
 
 
 class ColumnsBuilder:
-    """Columns being filled, segment by segment. A stretch without measured values takes no
-    memory."""
+    """Columns being filled, segment by segment, the newest first. A stretch without measured
+    values takes no memory."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.rows = 0
         self.parts: dict[str, list[Array]] = {f.name: [] for f in schema.fields}
 
-    def add(self, records: Array) -> int:
+    def add_before(self, records: Array) -> None:
         names = records.dtype.names or ()
         for f in self.schema.fields:
             found = records[f.name] if f.name in names else np.empty(0)
@@ -209,9 +187,8 @@ class ColumnsBuilder:
             # One that was recorded as something else is not what this field means.
             if (found.dtype, found.shape) == (values.dtype, values.shape) and np.any(found >= 0):
                 values = found.copy()
-            self.parts[f.name].append(values)
+            self.parts[f.name].insert(0, values)
         self.rows += len(records)
-        return len(records)
 
     def columns(self) -> Columns:
         """All rows that were added. The builder is empty afterwards."""

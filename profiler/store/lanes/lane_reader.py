@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,6 @@ from ...base.metadata import clean
 from ...base.plausible import believed
 from ...base.schema import Schema
 from .segment_file import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC, SCHEMA_OFFSET, segment_number
-from .segment_file import segments as segments
 
 # NumPy types of the struct codes a schema may use.
 TYPES: dict[str, np.dtype[Any]] = {
@@ -36,29 +33,33 @@ MAX_SEQ = 1 << 62  # no lane gets beyond this record
 Records = npt.NDArray[Any]
 
 
-@dataclass(frozen=True)
-class SegmentInfo:
-    """A segment's header, checked. `committed` are whole records in the file."""
+def read_segment(path: Path, schema: Schema | None = None) -> tuple[Records, int, int]:
+    """The whole records that a segment counts, the number of the first, and how many of their
+    values are impossible: those are given as not measured. The file is read, not mapped: no bus
+    error, no race.
 
-    path: Path
-    dtype: np.dtype[Any]
-    capacity: int
-    first_seq: int
-    committed: int
-
-
-def read_header(path: Path, schema: Schema | None = None) -> SegmentInfo:
-    """Raises RunUnreadable, with the file's name, for anything but a segment of this format
-    version, which holds records of this schema as this version knows them."""
-    shown = clean(path)
+    Raises RunUnreadable, with the file's name, for anything but a segment of this format version,
+    which holds records of this schema as this version knows them.
+    """
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a FIFO would wait for ever
-            raise RunUnreadable(f"{shown} is not a file")
+            raise RunUnreadable(f"{clean(path)} is not a file")
         with path.open("rb", buffering=0) as file:
-            header = file.read(HEADER_BYTES)
-            size = os.fstat(file.fileno()).st_size
+            dtype, first_seq, committed = _checked(file.read(HEADER_BYTES), path, schema)
+            data = file.read(committed * dtype.itemsize)
     except OSError as error:
-        raise RunUnreadable(f"{shown} cannot be read: {error.strerror}") from error
+        raise RunUnreadable(f"{clean(path)} cannot be read: {error.strerror}") from error
+    records = np.frombuffer(data, dtype=dtype, count=len(data) // dtype.itemsize)
+    # A record's own number is written with it: after a power failure a page of zeros must not pass
+    # for a record.
+    wrong = np.flatnonzero(records["seq"] != np.arange(first_seq, first_seq + len(records)))
+    whole, impossible = believed(records[: wrong[0]] if len(wrong) else records)
+    return whole, first_seq, impossible
+
+
+def _checked(header: bytes, path: Path, schema: Schema | None) -> tuple[np.dtype[Any], int, int]:
+    """A record as a dtype, the number of the first one, and the count."""
+    shown = clean(path)
     if len(header) < HEADER_BYTES:
         had = f"its header has {len(header)} of {HEADER_BYTES} bytes"
         raise RunUnreadable(f"{shown} is cut short: {had}")
@@ -68,9 +69,7 @@ def read_header(path: Path, schema: Schema | None = None) -> SegmentInfo:
     if magic != MAGIC:
         raise RunUnreadable(f"{shown} is not a Loaderscope lane")
     if version != FORMAT_VERSION:
-        newer = "a newer Loaderscope: upgrade to read it"
-        by = newer if version > FORMAT_VERSION else "an unknown Loaderscope"
-        raise RunUnreadable(f"{shown} has format version {version}, written by {by}")
+        raise RunUnreadable(f"{shown} was written by another version of Loaderscope")
     if (
         (header_bytes != HEADER_BYTES or length > HEADER_BYTES)
         or not 0 < record_bytes <= MAX_RECORD_BYTES
@@ -85,16 +84,14 @@ def read_header(path: Path, schema: Schema | None = None) -> SegmentInfo:
         name, schema_version, dtype = _described(described, record_bytes)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise RunUnreadable(f"{shown} is corrupt: its schema makes no sense") from error
-    if schema is not None:
-        if name != schema.name:
-            raise RunUnreadable(f"{shown} does not hold {schema.name} records")
-        if schema_version > schema.version:
-            raise RunUnreadable(f"{shown} was written by a newer Loaderscope: upgrade to read it")
-    committed = min(committed, capacity, (size - HEADER_BYTES) // record_bytes)
-    return SegmentInfo(path, dtype, capacity, first_seq, committed)
+    if schema is not None and name != schema.name:
+        raise RunUnreadable(f"{shown} does not hold {schema.name} records")
+    if schema is not None and schema_version > schema.version:
+        raise RunUnreadable(f"{shown} was written by a newer Loaderscope: upgrade to read it")
+    return dtype, first_seq, min(committed, capacity)
 
 
-@lru_cache(maxsize=64)  # read again and again for a lane that is followed
+@lru_cache(maxsize=64)  # the same in all segments of a lane
 def _described(data: bytes, record_bytes: int) -> tuple[str, int, np.dtype[Any]]:
     """Name and version of a schema, and its record as a dtype. Raises what nonsense brings
     about."""
@@ -118,33 +115,3 @@ def _described(data: bytes, record_bytes: int) -> tuple[str, int, np.dtype[Any]]
     if not isinstance(schema, str) or not isinstance(version, int) or dtype["seq"] != TYPES["q"]:
         raise ValueError("no schema")
     return schema, version, dtype
-
-
-def read_records(info: SegmentInfo, start: int = 0, count: int = MAX_SEQ) -> tuple[Records, int]:
-    """The committed records from this one on, at most `count`, and how many of their values are
-    impossible: those are given as not measured. The file is read, not mapped: no bus error, no
-    race.
-
-    A segment cut short, or one whose last records did not reach the disk, gives the whole records
-    it has. Raises RunUnreadable where it cannot be read.
-    """
-    size = info.dtype.itemsize
-    wanted = min(count, info.committed - start)
-    try:
-        with info.path.open("rb", buffering=0) as file:
-            file.seek(HEADER_BYTES + start * size)
-            data = file.read(max(0, wanted) * size)
-    except OSError as error:
-        raise RunUnreadable(f"{clean(info.path)} cannot be read: {error.strerror}") from error
-    records = np.frombuffer(data, dtype=info.dtype, count=len(data) // size)
-    # A record's own number is written with it: after a power failure a page of zeros must not pass
-    # for a record.
-    expected = np.arange(info.first_seq + start, info.first_seq + start + len(records))
-    wrong = np.flatnonzero(records["seq"] != expected)
-    return believed(records[: wrong[0]] if len(wrong) else records)
-
-
-def read_segment(path: Path, schema: Schema | None = None) -> tuple[Records, SegmentInfo]:
-    """All committed records, and the header. Raises RunUnreadable as `read_header`."""
-    info = read_header(path, schema)
-    return read_records(info)[0], info

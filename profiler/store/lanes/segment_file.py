@@ -110,9 +110,10 @@ def segments(directory: Path, name: str) -> list[Path]:
     """The lane's segment files, oldest first; none where the folder cannot be read."""
     pattern = re.compile(re.escape(name) + r"-\d+\.seg")
     try:
-        return sorted(directory / each for each in os.listdir(directory) if pattern.fullmatch(each))
+        names = sorted(filter(pattern.fullmatch, os.listdir(directory)))
     except OSError:
         return []
+    return [directory / each for each in names]
 
 
 def batch_lanes(names: Iterable[str]) -> list[tuple[int, str]]:

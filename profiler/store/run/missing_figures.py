@@ -31,7 +31,7 @@ def _silent(loader: LoaderRun) -> str | None:
         loader.kind != "dataloader"
         or not loader.num_workers
         or "fetch" in loader.reasons
-        or loader.folded.records
+        or loader.older
     ):
         return None
     if not loader.batches.rows or (loader.batches["fetch_ns"] >= 0).any():

@@ -27,7 +27,6 @@ from ...base.metadata import Scalar
 from ...base.torch_parts import DEFAULT_PREFETCH
 from ..inspection import Inspection
 from ..lanes.columns import Columns
-from ..lanes.compacted import Compacted
 from ..making import Making
 from ..sampled_fetches import SampledFetches
 from ..stacks.stack_samples import StackCapture
@@ -40,8 +39,8 @@ Outcome = Literal["live", "finished", "interrupted", "failed", "crashed", "unkno
 
 @dataclass(frozen=True)
 class LoaderRun:
-    """One loader of one process. `batches` has a row a batch still kept in detail; `folded` sums up
-    older ones."""
+    """One loader of one process. `batches` has a row a batch still kept; `older` is the number of
+    those before."""
 
     index: int
     name: str
@@ -54,7 +53,7 @@ class LoaderRun:
     hook_ns: float | None
     batches: Columns = field(repr=False)
     epochs: Columns = field(repr=False)
-    folded: Compacted = field(repr=False)
+    older: int
     notes: tuple[str, ...]
     inspection: Inspection = field(default=Inspection(), repr=False)
     looks: SampledFetches = field(default=SampledFetches(), repr=False)
@@ -65,8 +64,8 @@ class LoaderRun:
 
     @property
     def count(self) -> int:
-        """Batches handed over, folded ones included."""
-        return self.batches.rows + self.folded.records
+        """Batches handed over, older ones included."""
+        return self.batches.rows + self.older
 
     def as_coded(self) -> LoaderRun:
         """With those batches alone that were made with the settings of the code; as it is, if no
@@ -137,8 +136,7 @@ class ProcessRun(Recorded):
     rank_source: str | None = None
     # Those of `affinity`; empty where not known.
     cpus: frozenset[int] = field(default=frozenset(), repr=False)
-    # Its loaders in totals, as it left them when it ended: where ranks are many, `loaders` of most
-    # are not read.
+    # Its loaders in totals, where ranks are many: `loaders` of most are not kept.
     summaries: tuple[LoaderSummary, ...] = field(default=(), repr=False)
 
 

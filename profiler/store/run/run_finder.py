@@ -7,9 +7,7 @@ import re
 from pathlib import Path
 
 from ...base.errors import RunNotFound
-from ...base.facts import RunFacts
 from ...base.metadata import clean
-from ...base.tolerant import read_or_empty
 from ..rundir import runs_directory
 
 # YYYYmmdd-HHMMSS-xxxxxx: ids sort by the time the run began.
@@ -28,15 +26,7 @@ def run_ids(runs: Path) -> list[str]:
         raise RunNotFound(
             f"the folder of runs {clean(runs)} cannot be read: {error.strerror or error}"
         ) from error
-    newest = max(found, default="")[:15]
-    # Of those begun in the newest second, the clock decides.
-    return sorted(
-        found, key=lambda id_: (id_[:15], id_[:15] == newest and _created(runs / id_), id_)
-    )
-
-
-def _created(path: Path) -> int:
-    return read_or_empty(RunFacts, path / "run.json").created_unix_ns or 0
+    return sorted(found)
 
 
 def find_run(name: str | os.PathLike[str], runs: Path | None = None) -> Path:

@@ -31,7 +31,7 @@ from ..stacks.stack_files import Collates, read_bursts
 from ..stacks.stack_stages import collate_of
 from .epoch_ends import EXHAUSTED, with_ends
 from .loader_facts import LoaderFacts
-from .loader_summary import read_summaries, summary_of
+from .loader_summary import summary_of
 from .run import LoaderRun, ProcessRun, Recorded, Run, SystemRun, with_ranks_counted
 from .run_finder import find_run
 from .tuning import read_tuning
@@ -39,7 +39,7 @@ from .tuning import read_tuning
 # A run has one folder a process and one a host; more entries than this are not read.
 MAX_PARTS = 10_000
 MAX_LOADERS = 10_000
-LARGE = 16  # with this many processes, most are read by their summaries where that is enough
+LARGE = 16  # of this many processes, most are kept in totals where that is enough
 
 _RAY_WORKER = re.compile(r"[/\\\\]ray[/\\\\].*default_worker\.py$")
 
@@ -64,8 +64,8 @@ def read_run(
     """The run in this directory. `liveness` says which processes are alive. Raises RunUnreadable.
 
     `read` gives a lane's content; one that follows a run while it goes on gives less than
-    everything. With `choose`, of the many processes of a large job only those are read whole that
-    it chooses by what all have summed up, and of the hosts only theirs.
+    everything. With `choose`, of the many processes of a large job only those are kept whole that
+    it chooses by the totals of all, and of the hosts only theirs.
     """
     flush(path)  # this process may be the one that records it
     notes: list[str] = []
@@ -80,11 +80,12 @@ def read_run(
             except RunUnreadable as error:
                 notes.append(f"{error}: left out")
 
-    processes = list(
-        each(folders, lambda part: _read_process(part, liveness, read, choose is None))
-    )
-    if choose is not None:
-        processes = [_summed_up(process) for process in processes]
+    if choose is None:
+        processes = list(each(folders, lambda part: _read_process(part, liveness, read)))
+    else:
+        processes = list(
+            each(folders, lambda part: _summed_up(_read_process(part, liveness, read)))
+        )
         chosen = choose(processes)
         for at, process in enumerate(processes):
             if process.path in chosen:
@@ -202,20 +203,13 @@ def _parts(path: Path) -> tuple[list[Path], list[Path]]:
     return samplers, processes
 
 
-def _read_process(
-    path: Path, liveness: Liveness, read: LaneSource, whole: bool = True
-) -> ProcessRun:
-    """Not `whole`: of one that has ended and summed itself up, no more than that."""
+def _read_process(path: Path, liveness: Liveness, read: LaneSource) -> ProcessRun:
     notes: list[str] = []
     data = _optional(EndedProcess, path / "process.json", notes)
-    summaries = read_summaries(path) or () if data.ended_clock_ns is not None else ()
     # A description torn by a crash says no id; the folder's name does too.
     pid = int(path.name[1:].split("-")[0]) if data.pid is None else data.pid
-    loaders: list[LoaderRun] = []
-    workers = Columns.empty(schema.WORKER)
-    if whole or not summaries:
-        workers = _lane(read, path, "workers", schema.WORKER, notes)
-        loaders += read_loaders(path, pid, data.rank, read)
+    workers = _lane(read, path, "workers", schema.WORKER, notes)
+    loaders = _read_loaders(path, pid, data.rank, read)
     notes += (f"{loader.name}: {note}" for loader in loaders for note in loader.notes)
     return ProcessRun(
         **_shared(data, ProcessRun)
@@ -225,14 +219,12 @@ def _read_process(
         loaders=tuple(loaders),
         workers=workers,
         notes=tuple(notes),
-        summaries=summaries,
     )
 
 
 def _summed_up(process: ProcessRun) -> ProcessRun:
-    """Of one that is at work, or was killed, the totals of what was read; it may be one of a
-    thousand."""
-    summaries = process.summaries or tuple(map(summary_of, process.loaders))
+    """The totals in place of what was read: it may be one of a thousand."""
+    summaries = tuple(map(summary_of, process.loaders))
     return replace(process, summaries=summaries, loaders=(), workers=Columns.empty(schema.WORKER))
 
 
@@ -245,9 +237,7 @@ def _state(data: EndedProcess, liveness: Liveness, loaders: list[LoaderRun]) -> 
     return "finished" if state == "crashed" and ray and loaders and through else state
 
 
-def read_loaders(
-    path: Path, pid: int = 0, rank: int | None = None, read: LaneSource = read_lane
-) -> Iterator[LoaderRun]:
+def _read_loaders(path: Path, pid: int, rank: int | None, read: LaneSource) -> list[LoaderRun]:
     """The loaders of the process with this folder: those that are described, or have batches."""
     names = list[str]()
     with suppress(OSError):
@@ -257,7 +247,7 @@ def read_loaders(
     for index, lane in batch_lanes(names):
         lanes.setdefault(index, []).append(lane)
     each = sorted(lanes.items())[:MAX_LOADERS]
-    return (_read_loader(path, index, lanes_, pid, rank, read) for index, lanes_ in each)
+    return [_read_loader(path, index, lanes_, pid, rank, read) for index, lanes_ in each]
 
 
 def _read_loader(
@@ -266,7 +256,7 @@ def _read_loader(
     notes: list[str] = []
     data = _optional(LoaderFacts, path / f"loader{index}.json", notes)
     content = read_batches(path, lanes, read)
-    batches, folded = content.columns, content.compacted
+    batches = content.columns
     notes += content.notes
     epochs = _lane(read, path, f"epochs{index}", schema.EPOCH, notes)
     bare, tuning = told_by_worker(path, index), read_tuning(path, index, notes)
@@ -279,7 +269,6 @@ def _read_loader(
             {**batches, "samples": np.full(batches.rows, -1, batches["samples"].dtype)},
             batches.rows,
         )
-        folded.columns.pop("samples", None)
         reasons.setdefault(
             "samples",
             "batch_size=None: the data set makes the batches, and does not say of how many",
@@ -294,8 +283,8 @@ def _read_loader(
         reasons=reasons,
         hook_ns=data.overhead.hook_ns,
         batches=batches,
-        epochs=epochs if folded.records else with_ends(epochs, batches, data.config),
-        folded=folded,
+        epochs=epochs if content.older else with_ends(epochs, batches, data.config),
+        older=content.older,
         notes=tuple(notes) + data.notes,
         inspection=data.inspection,
         looks=read_sampled_fetches(path, index, data.kind, reasons),

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 from msgspec import Meta, Struct
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import force_setattr
 
 from ...base.atomic_write import write_atomically
 from ...base.errors import RunUnreadable
@@ -73,10 +73,6 @@ class Tuned(Struct, frozen=True):
     switches: Annotated[tuple[Switch, ...], Meta(max_length=MOST_SWITCHES)] = ()
     follows: int | None = None  # the rank that decided for this one; the trials are its
     waiting: Trials = ()  # to be tried next
-
-    def followed_from(self, rank: int | None) -> Tuned:
-        """As a rank shows it that follows this one."""
-        return replace(self, follows=rank)
 
     def trial_of(self, changes: Mapping[str, Scalar]) -> Tried | None:
         """The trial of just these changes to the loader's own settings."""

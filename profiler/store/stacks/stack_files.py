@@ -138,8 +138,7 @@ def _stacks(
                 for row in rows
             ]
             collating = collating_frames(
-                ((each, row.samples) for each, row in zip(placed, rows, strict=True)),
-                one_loader=worker or len(known) == 1,
+                (each, row.samples) for each, row in zip(placed, rows, strict=True)
             )
         for row, (stage, kept, _) in zip(rows, placed, strict=True):
             key = process.pid, row.thread, stage, tuple(row.frames[at] for at in kept)

@@ -20,7 +20,6 @@ from .stack_samples import Frame
 MAIN_THREAD = "MainThread"
 MOST_LINES = 200  # of a function's source that is recorded; a longer one goes on
 _TORN = 4  # a line is of one kind of frame if that was seen there this many times as often
-_FEW_SHARE = 0.05
 
 _FETCH = "torch/utils/data/_utils/fetch.py"
 _COLLATE = "torch/utils/data/_utils/collate.py"
@@ -114,33 +113,18 @@ def place(
     )
 
 
-def collating_frames(placed: Iterable[tuple[Placed, int]], one_loader: bool) -> frozenset[Frame]:
+def collating_frames(placed: Iterable[tuple[Placed, int]]) -> frozenset[Frame]:
     """Fetchers' frames that are at the line that collates, from the stacks of one process as placed
     without this knowledge, each with its samples.
 
     Where collate functions were recognised, their line is known, and a stack that ends in the
-    fetcher itself (a collate function without Python frames) is known by it. Where none was (its
-    source could not be looked at), the fetcher of `one_loader` calls from two lines, and the later
-    one collates.
+    fetcher itself (a collate function without Python frames) is known by it.
     """
-    collate, fetch, bare = Counter[Frame](), Counter[Frame](), Counter[Frame]()
+    collate, fetch = Counter[Frame](), Counter[Frame]()
     for stack, samples in placed:
-        if stack.fetcher is not None:
-            into = collate if stack.stage == "collate" else fetch if stack.kept else bare
-            into[stack.fetcher] += samples
-    found = {frame for frame, samples in collate.items() if samples > _TORN * fetch[frame]}
-    if found or not one_loader:
-        return frozenset(found)
-    # A stack read while it changes may show a line it was at a moment before or after: a few
-    # samples prove nothing.
-    least = sum(fetch.values()) * _FEW_SHARE
-    calling = sorted(
-        (frame for frame, samples in fetch.items() if samples >= least),
-        key=lambda frame: frame.line,
-    )
-    if len(calling) > 1:
-        return frozenset(calling[-1:])
-    return frozenset(frame for frame in bare if calling and frame.line > calling[0].line)
+        if stack.fetcher is not None and (stack.kept or stack.stage == "collate"):
+            (collate if stack.stage == "collate" else fetch)[stack.fetcher] += samples
+    return frozenset(frame for frame, samples in collate.items() if samples > _TORN * fetch[frame])
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,13 @@ import pytest
 from builders import MS, T0, ProcessBuilder, RunBuilder, epoch_row, loop
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Code, CodeStage
-from loaderscope.advisors.stacks.code_summary import code_of, transforms_of, wilson
+from loaderscope.advisors.stacks.code_summary import code_of, wilson
 from loaderscope.advisors.stacks.flame import MAX_NODES
 from loaderscope.advisors.stacks.libraries import owner_of
 from loaderscope.advisors.stacks.stage_parts import parts_of
 from loaderscope.profiler.base.host import host_name
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
-from loaderscope.profiler.store.sampled_fetches import ChainTotals, SampledFetches
 from loaderscope.profiler.store.stacks.stack_samples import Frame, Stack, StackCapture
 from rule_cases import case_of
 from rule_rows import main_loop
@@ -253,22 +252,6 @@ def text_of(runs: Path, frame: str, host: str, began_ns: int) -> str | None:
 def test_wilsons_interval(count: int, samples: int, low: float, high: float) -> None:
     # 81 of 263: Newcombe 1998, Statistics in Medicine 17, table I.
     assert wilson(count, samples) == pytest.approx((low, high), abs=1e-4)
-
-
-def test_transforms_have_their_part_of_the_fetching_they_were_timed_in(recorded: Recorded) -> None:
-    loader_in(recorded[1])
-    loader = open_run(recorded[0].path).loaders[0]
-    chains = (
-        ChainTotals("dataset.transform", 1, "ToTensor", 10, 2_000_000),
-        ChainTotals("dataset.transform", 0, "Resize", 10, 6_000_000),
-        ChainTotals("dataset.transform", 2, "Never", 0, 0),
-    )
-    looks = SampledFetches(chains=chains, chain_fetch_ns=10_000_000)
-    resize, to_tensor = transforms_of(replace(loader, looks=looks))
-    assert (resize.name, resize.mean_us, resize.share) == ("Resize", 600.0, 0.6)
-    assert (to_tensor.name, to_tensor.mean_us, to_tensor.share) == ("ToTensor", 200.0, 0.2)
-    unknown = transforms_of(replace(loader, looks=SampledFetches(chains=chains)))
-    assert unknown[0].share is None
 
 
 GET = "Rows.__getitem__ rows.py:4"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from builders import MS, epoch_row, loader_of, loop
 from loaderscope.advisors.stage_model.stages import stages
-from loaderscope.profiler.store.lanes.compacted import Compacted, Totals
 
 
 def test_mean_percentiles_and_share(tmp_path: Path) -> None:
@@ -26,21 +23,6 @@ def test_mean_percentiles_and_share(tmp_path: Path) -> None:
     assert found["collate"].share == pytest.approx(2.5)  # workers side by side may exceed the step
     nothing = stages(loader_of(tmp_path / "none"), None)
     assert all(each.count == 0 and each.reason for each in nothing.values())
-
-
-def test_totals_of_older_batches_count_exactly_and_bins_approximate(tmp_path: Path) -> None:
-    waits = np.random.default_rng(0).gamma(3, 200_000, 30_000).astype(int)
-    rows = loop(30_000)
-    for row, wait in zip(rows, waits, strict=True):
-        row["wait_ns"] = int(wait)
-    older = Compacted(20_000, {"wait_ns": Totals()})
-    older.columns["wait_ns"].add(waits[:20_000])
-    loader = replace(loader_of(tmp_path, rows[20_000:]), folded=older)
-    found = stages(loader, None)["wait"]
-    assert found.count == 30_000
-    assert found.mean_us == pytest.approx(waits.mean() / 1e3, rel=1e-12)
-    for got, share in ((found.p50_us, 50), (found.p95_us, 95), (found.p99_us, 99)):
-        assert got == pytest.approx(np.percentile(waits, share) / 1e3, rel=0.05)
 
 
 def test_cpu_time_is_related_to_the_batches_it_was_measured_on(tmp_path: Path) -> None:

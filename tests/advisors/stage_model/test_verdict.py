@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from loaderscope.advisors.schema.report_model import Basis, Verdict
 from loaderscope.advisors.stage_model.measured import low, mean, measured, peak
 from loaderscope.advisors.stage_model.shares import blocked_share
 from loaderscope.advisors.stage_model.verdict import headroom, lost_time, share_with_range, verdict
-from loaderscope.profiler.store.lanes.compacted import Compacted, Totals
 
 
 def judge(tmp_path: Path, rows: list[dict[str, Any]], **facts: Any) -> tuple[Verdict, Basis]:
@@ -127,15 +125,6 @@ def test_batches_that_the_device_has_yet_to_reach_do_not_count(tmp_path, unread,
         500, wait_ms=9, compute_ms=1, stall_ns=lambda n, t, w: 0 if n < 500 - unread else -1
     )
     assert judge(tmp_path, rows)[0] == expected
-
-
-def test_headroom_counts_the_totals_of_older_batches(tmp_path: Path) -> None:
-    loader = loader_of(tmp_path, loop(1_000, wait_ms=1, compute_ms=3))
-    waits, computes = Totals(), Totals()
-    waits.add(np.full(9_000, 3 * MS))
-    computes.add(np.full(9_000, MS))
-    loader = replace(loader, folded=Compacted(9_000, {"wait_ns": waits, "compute_ns": computes}))
-    assert headroom(loader, lost_time(loader)) == pytest.approx(10 / 3, rel=1e-2)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ from loaderscope.profiler.daemon import loop
 from loaderscope.profiler.daemon.loop import Sampler
 from loaderscope.profiler.record.session.start_sampler import start_sampler
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
-from loaderscope.profiler.store.lanes.lane_reader import read_segment, segments
+from loaderscope.profiler.store.lanes.lane_reader import read_segment
+from loaderscope.profiler.store.lanes.segment_file import segments
 from started import PATIENCE_S, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into Linux's /proc")

@@ -54,7 +54,7 @@ def test_copies_on_a_stream_of_their_own_are_left_out(loader: LoaderRun) -> None
 
 def test_the_dashboard_has_a_lane_of_it(tmp_path: Path) -> None:
     run = recorded(tmp_path)
-    found = lanes(run.loaders[0], None)
+    found = lanes(run.loaders[0])
     (lane,) = (each for each in found.lanes if each.name == "device")
     assert {"compute_device", "h2d", "stall"} == lane.spans.keys()
     assert lane.busy_share == pytest.approx(STEP / (LOAD + HOST), abs=0.05)

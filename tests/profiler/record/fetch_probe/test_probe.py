@@ -207,7 +207,6 @@ def some_totals():
     totals.add_mount("/", "ext4", 8)
     totals.add_container("/d/x.tar", "tar", None)
     totals.add_epoch(0, [2, 8, 100, 50, 8, 400, 16, -1, 0])
-    totals.add_step("dataset.transform", 0, "Halve", 8, 80)
     totals.reasons["reading"] = "why"
     return totals
 
@@ -223,7 +222,6 @@ def test_there_and_back_and_added_up(tmp_path):
     assert totals.samples == 16
     assert totals.suffixes == {".png": [16, 8, 800, 120]}
     assert totals.epochs == {0: [4, 16, 200, 100, 16, 800, 32, -1, 0]}
-    assert totals.chains == {("dataset.transform", 0, "Halve"): [16, 160]}
     totals.add_epoch(MAX_EPOCHS + 5, [1] * 9)
     totals.add_epoch(MAX_EPOCHS + 6, [1] * 9)
     assert totals.epochs[MAX_EPOCHS - 1] == [2] * 9
@@ -239,7 +237,6 @@ def test_a_file_is_bounded(tmp_path):
         totals.folders[name] = 1
         totals.add_container(name, "tar", 1)
         totals.add_mount(name, "ext4", 1)
-        totals.add_step("dataset." + "x" * 100, i, "y" * 190, 1, 1)
     text = totals.to_json()
     assert len(text) <= MAX_CHARACTERS
     (tmp_path / "looks-0-m.json").write_text(text)

@@ -3,7 +3,6 @@
 import errno
 import os
 import signal
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from loaderscope.profiler.store.rundir import create_run
 
 @pytest.fixture
 def temporary(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     return tmp_path / f"loaderscope-{os.getuid()}" / "runs"
 
 
@@ -42,11 +41,8 @@ def test_what_cannot_begin_leaves_no_run(runs_dir, temporary):
     assert not list(runs_dir.iterdir())
 
 
-def test_no_folder_for_temporary_files_is_no_error(tmp_path, monkeypatch):
-    def none():
-        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
-
-    monkeypatch.setattr(tempfile, "gettempdir", none)
+def test_no_folder_for_temporary_files_is_no_error(monkeypatch):
+    monkeypatch.setenv("TMPDIR", "/proc/none")
     assert begin_run(lambda: Path("/proc/runs"), ["train.py"], itself)[0] is None
 
 

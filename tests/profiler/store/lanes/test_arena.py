@@ -21,8 +21,8 @@ from loaderscope.profiler.store.lanes.arena import FIRST_CHUNK_BYTES, Arena
 from loaderscope.profiler.store.lanes.block import Copier
 from loaderscope.profiler.store.lanes.columns import read_lane
 from loaderscope.profiler.store.lanes.lane import LARGEST_BLOCK_BYTES, WINDOW_AT, Budget, Lane
-from loaderscope.profiler.store.lanes.lane_reader import read_segment, segments
-from loaderscope.profiler.store.lanes.segment_file import SegmentFile, segment_path
+from loaderscope.profiler.store.lanes.lane_reader import read_segment
+from loaderscope.profiler.store.lanes.segment_file import SegmentFile, segment_path, segments
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "memfd_create"), reason="no sealed memory on this platform"

@@ -12,7 +12,8 @@ import pytest
 from builders import loop, values_of
 from loaderscope.profiler.base.schema import BATCH, WORKER
 from loaderscope.profiler.store.lanes.lane import FIRST_SEGMENT_BYTES, Budget, Lane
-from loaderscope.profiler.store.lanes.lane_reader import read_segment, segments
+from loaderscope.profiler.store.lanes.lane_reader import read_segment
+from loaderscope.profiler.store.lanes.segment_file import segments
 
 
 def lane_in(

@@ -18,7 +18,7 @@ from builders import write_lane
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.base.errors import LoaderscopeError
 from loaderscope.profiler.store.lanes.columns import read_lane
-from loaderscope.profiler.store.lanes.lane_reader import read_header, read_segment
+from loaderscope.profiler.store.lanes.lane_reader import read_segment
 from loaderscope.profiler.store.lanes.segment_file import (
     FORMAT_VERSION,
     HEADER,
@@ -50,9 +50,8 @@ def quiet() -> Iterator[None]:
 
 
 def read_each_way(path: Path, lane: str, fields: schema.Schema) -> None:
-    for read in (read_header, read_segment):
-        with quiet():
-            read(path)
+    with quiet():
+        read_segment(path)
     read_lane(path.parent, lane, fields)
 
 

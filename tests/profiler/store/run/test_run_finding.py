@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from loaderscope.profiler.base.errors import RunNotFound
 from loaderscope.profiler.store.run.run_finder import find_run, run_ids
 from loaderscope.profiler.store.run.run_list import list_runs
 from loaderscope.profiler.store.run.run_reader import open_run
-from loaderscope.profiler.store.rundir import runs_directory
+from loaderscope.profiler.store.rundir import create_run, runs_directory
 
 IDS = ["20250131-091500-aaaaaa", "20250131-091501-bbbbbb", "20250201-000000-cccccc"]
 
@@ -58,10 +59,12 @@ def test_nothing_recorded_yet(tmp_path: Path) -> None:
     assert list_runs(tmp_path / "absent") == []
 
 
-def test_runs_of_one_second_are_told_apart_by_the_clock(tmp_path: Path) -> None:
-    RunBuilder(tmp_path, "20250131-091500-ffffff", created_unix_ns=1)
-    RunBuilder(tmp_path, "20250131-091500-000000", created_unix_ns=2)
-    assert run_ids(tmp_path)[-1] == "20250131-091500-000000"
+@pytest.mark.parametrize("stands", [False, True])
+def test_runs_of_one_second_are_told_apart_by_when_they_began(tmp_path, monkeypatch, stands):
+    if stands:  # a clock that does, as of freezegun
+        monkeypatch.setattr(time, "time_ns", lambda: 1_738_314_900_000_001_999)
+    made = [create_run(tmp_path, []).name for _ in range(20)]
+    assert run_ids(tmp_path) == made
 
 
 def test_list_is_newest_first_and_shows_what_cannot_be_read(runs: Path) -> None:

@@ -76,8 +76,8 @@ def test_batches_that_made_room_count_and_are_not_in_the_columns(run: RunBuilder
     loader = open_run(run.path).loaders[0]
     assert loader.count == 20_000
     assert 0 < loader.batches.rows < 20_000
-    assert loader.batches["seq"][0] == loader.folded.records + 1
-    assert loader.folded.columns == {} and loader.notes == ()
+    assert loader.batches["seq"][0] == loader.older + 1
+    assert loader.notes == ()
 
 
 def test_more_batches_than_there_was_room_for_are_not_believed(run: RunBuilder) -> None:
@@ -112,14 +112,14 @@ def test_a_reader_beside_a_writer_that_makes_room_sees_every_record_once(tmp_pat
         content = read_lane(tmp_path, "batches0x0", schema.BATCH)
         seq = content.columns["seq"]
         assert content.notes == ()
-        first = content.compacted.records + 1
+        first = content.older + 1
         assert np.array_equal(seq, np.arange(first, first + len(seq)))
         counts.append(first - 1 + len(seq))
     writer.join()
     assert not stopped
     assert counts == sorted(counts)
     assert counts[-1] == 20_000
-    assert content.compacted.records > 5_000
+    assert content.older > 5_000
 
 
 def test_one_corrupt_segment_does_not_lose_the_rest(run: RunBuilder) -> None:

@@ -214,11 +214,11 @@ def test_it_is_recognised_by_what_is_known_of_it():
         assert known.is_in(Frame(*its)) and not known.is_in(Frame(*other))
 
 
-def collating(*stacks, one_loader=True):
+def collating(*stacks):
     placed = [
         (place(frames(SPAWNED + text), "MainThread", True), samples) for text, samples in stacks
     ]
-    return {(one.line) for one in collating_frames(placed, one_loader)}
+    return {(one.line) for one in collating_frames(placed)}
 
 
 def test_a_collate_function_without_frames_is_told_by_the_line_that_calls_it():
@@ -229,13 +229,3 @@ def test_a_collate_function_without_frames_is_told_by_the_line_that_calls_it():
     # A stack read in the middle of a change shows the wrong line: it counts for nothing.
     assert collating((get, 50), (LATE + ITEM, 1), (torch_collate, 9)) == {57}
     assert collating((get, 50), (MAP + "default_collate T/_utils/collate.py:1", 1)) == set()
-
-
-def test_an_unknown_collate_function_is_told_by_being_called_later():
-    get, unknown = LIST + ITEM, LATE + "mystery U/other.py:4"
-    assert collating((get, 50), (unknown, 20)) == {57}
-    assert collating((get, 50), (unknown, 20), one_loader=False) == set()
-    assert collating((get, 50), (LATE, 20)) == {57}
-    assert collating((get, 50)) == set()
-    before = LOOP + "_MapDatasetFetcher.fetch T/_utils/fetch.py:52\n"
-    assert collating((get, 500), (before + ITEM, 3)) == set()
