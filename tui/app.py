@@ -93,7 +93,8 @@ class Dashboard(App[None]):
         return self.query_one(f"#view{self._tabs.current}", View)
 
     def on_fresh(self, message: Fresh) -> None:
-        self._show(message.snapshot)
+        if self.query(View):  # none once the dashboard is being closed
+            self._show(message.snapshot)
 
     def _show(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
