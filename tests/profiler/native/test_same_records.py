@@ -17,7 +17,8 @@ from torchdata.stateful_dataloader import StatefulDataLoader
 
 import two_forms
 from loaderscope.profiler.base.schema import BATCH
-from loaderscope.profiler.store.lanes.lane_reader import read_segment, segments
+from loaderscope.profiler.store.lanes.lane_reader import read_segment
+from loaderscope.profiler.store.lanes.segment_file import segments
 
 pytestmark = pytest.mark.skipif(
     two_forms.available() == ["python"], reason="there is one form only"
