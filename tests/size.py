@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 APART = ("tests", "benchmarks", "build", "dist")
 COUNTED = (tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING)
-MOST_TOKENS = 377_200
+MOST_TOKENS = 300_000
 MOST_LINES, MOST_METHODS, MOST_FILES = 60, 25, 25  # of a function, of a class, of a folder
 
 

@@ -9,7 +9,8 @@ from ...profiler.base.metadata import clean
 from ..case.case import Case
 from ..case.fetching import waited_on
 from ..case.workers import many_small, per_batch
-from ..code.hot.functions import SAMPLES_MADE
+from ..code.hot.functions import SAMPLES_MADE, Unknown
+from ..code.hot.in_loop import in_loop
 from ..code.loop_fields import fields_of
 from ..schema.report_model import Finding, Range
 from ..stacks.stage_parts import LEAST_SHARE, Part, parts_of
@@ -37,9 +38,9 @@ _WHOLE = Range(1.0, 1.0, 1.0)
 
 
 def findings_of(case: Case) -> tuple[Finding, ...]:
-    """By stages, that which the loop would gain most without first. None of a loop that does
-    not wait, and where too little was recorded."""
-    found, report = list[Finding](), case.report
+    """By stages, that which the loop would gain most without first. Of a loop that does not wait
+    only what it runs besides; none where too little was recorded."""
+    report, found = case.report, list(_in_loop(case))
     if report.waiting is not None and report.verdict not in ("compute-bound", "too-short"):
         found += [finding for stage in WORK for finding in _of_work(case, stage)]
         found += _of_the_rest(case)
@@ -59,11 +60,22 @@ def _overlapped(found: Finding) -> bool:
 def _of_all(case: Case, found: Finding) -> float:
     """The share of all time that the loop would save if nothing in the finding's stage cost
     anything."""
+    if found.stage == "compute":
+        return found.waiting_share
     free = _free(case, found.stage, _WHOLE)
     if free is None:
         return found.waiting_share * max(LEAST_WAITING, case.report.basis.stall_share or 0.0)
     own = case.whatif.handover_share if found.stage == "transfer" and case.whatif else 1.0
     return (1 - 1 / free.mid) * own
+
+
+def _in_loop(case: Case) -> Iterator[Finding]:
+    """What the loop runs of the loader's parts besides waiting: shares are of all time."""
+    found = in_loop(case)
+    if found is not None and case.report.verdict != "too-short":
+        share, name = found.of_all, found.method.name if found.place is not None else None
+        free = _free(case, "compute", found.method, share.mid)
+        yield Finding("compute", found.text, found.place, name, share, share.mid, free)
 
 
 def _of_work(case: Case, stage: str) -> Iterator[Finding]:
@@ -117,9 +129,9 @@ def _handed_over(case: Case) -> str | None:
     return f"{per_batch(case, 'tensors'):.0f} tensors per batch" if many_small(case) else None
 
 
-def _free(case: Case, stage: str, share: Range) -> Range | None:
+def _free(case: Case, stage: str, share: Range | Unknown, besides: float = 0.0) -> Range | None:
     if case.whatif is None or stage not in NAMES:
         return None
     left = 1 - share.high, 1 - share.low
     predicted = case.predict(**{stage: left} | ({"draw": left} if stage == "index" else {}))
-    return capped(predicted, case.report, 0.0)
+    return capped(predicted, case.report, besides)

@@ -77,7 +77,7 @@ def _find(stage: CodeStage, kind: Kind, suffix: str | None) -> Hot | None:
         return None
     around = _samples(_tops(stage, kind.around))
     wide = max(samples, all_of_lines, around + samples - inside)
-    callers = [own for node in tops if (own := _own_above(stage, node)) is not None]
+    callers = [own for node in tops if (own := own_above(stage, node)) is not None]
     functions = {(each.function, each.file) for each in callers}
     functions |= {(each.function, each.file) for each in lines}
     within = _within(stage, functions)
@@ -168,7 +168,7 @@ def _callers(stage: CodeStage, node: FlameNode) -> Iterator[FlameNode]:
         yield node
 
 
-def _own_above(stage: CodeStage, node: FlameNode) -> FlameNode | None:
+def own_above(stage: CodeStage, node: FlameNode) -> FlameNode | None:
     return next((each for each in _callers(stage, node) if each.own), None)
 
 
@@ -219,7 +219,11 @@ def unknown(stage: CodeStage) -> Unknown | None:
     chosen = max(
         standing or total, key=lambda key: (deepest[key][0] if standing else 0, total[key])
     )
-    node, samples = deepest[chosen][1], total[chosen]
+    return as_unknown(stage, deepest[chosen][1], total[chosen])
+
+
+def as_unknown(stage: CodeStage, node: FlameNode, samples: int) -> Unknown | None:
+    """This function, which takes so many samples of the stage; None where these are too few."""
     low, high = _interval(stage, samples)
     if not _enough(stage, low):
         return None
@@ -229,7 +233,7 @@ def unknown(stage: CodeStage) -> Unknown | None:
 
 def _place(stage: CodeStage, node: FlameNode) -> str | None:
     """The hottest own line of an own function, or the own line that calls a library's."""
-    holder = node if node.own else _own_above(stage, node)
+    holder = node if node.own else own_above(stage, node)
     if holder is None:
         return None
     hottest = max(

@@ -9,7 +9,9 @@ What it looks for
     each value of an argument, a search through everything, one value after another, there and back
     again, made smaller afterwards, a copy of the rest, asked of another process, made in vain,
     computed in float64, or not needed at all; that it takes longer with each batch; or the library
-    call that is faster (`code/better_calls.py`).
+    call that is faster (`code/better_calls.py`). Of the loop's own time, what goes by in methods of
+    the loader's parts (LEAST_OF_ALL, 10 % of all time): a length counted at each step, a shuffle
+    between epochs.
 
 Why it matters
     The part of fetch that a function takes limits what replacing it can gain. So the prediction
@@ -56,12 +58,13 @@ from ...code.hot.functions import (
     own_called,
     unknown,
 )
+from ...code.hot.in_loop import InLoop, in_loop
 from ...code.hot.kind import Hot
 from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.layouts.container_access import findings
 from ...code.layouts.kept import opener_of
 from ...code.shape_code import kinds_of, shape_code
-from ...code.shapes import ALL, FLOAT32, ONE_BY_ONE, Shape, shape_of
+from ...code.shapes import ALL, CHANCE, FLOAT32, ONE_BY_ONE, Shape, shape_of
 from ...schema.evidence import Evidence, count, percent, us
 from ...schema.gains import LEAST_GAIN
 from ...schema.report_model import CodeStage, Range
@@ -80,6 +83,8 @@ SEEN_PART = 0.2
 KNOWN_FROM = 0.2
 # Fetching that waits for this part of its time is overlapped by workers, not made cheaper.
 MOSTLY_WAITS = 0.5
+# What of the loader's parts the loop runs need not be free.
+OUT_SAVES = 0.5
 # A line that takes this part of what its function takes is named in its place.
 MOST_OF = 0.8
 WAITS = " Fetching mostly waits: more workers, or threads inside __getitems__, overlap that."
@@ -93,6 +98,9 @@ _Shaped = tuple[OwnLine, Shape]
 
 
 def examine(case: Case) -> Outcomes:
+    found = in_loop(case)
+    if found is not None:
+        yield _out_of_loop(case, found)
     sample_us, part, stage = sample_time_us(case), fetch_share(case), case.code_stage("fetch")
     if case.compute_bound or sample_us is None:
         return
@@ -128,6 +136,26 @@ def _gains(outcome: Outcome) -> bool:
     return isinstance(outcome, Advice) and (
         outcome.predicted.low > LEAST_GAIN
         or (outcome.by_hand and outcome.predicted.high > LITTLE_TO_GAIN)
+    )
+
+
+def _out_of_loop(case: Case, found: InLoop) -> Advice:
+    """What the loop runs of the data set's own code, outside `next()`."""
+    method, text, of_all = found.method, clean(found.text, 80), found.of_all.mid
+    do = "call it less often, or make it cheaper."
+    if method.name.endswith("__len__"):
+        do = "ask for it once, before the loop; or count once, in __init__."
+    elif CHANCE.search(found.text):
+        do = "draw an array (np.random.permutation), or let shuffle=True draw."
+    left = 1 - method.high, 1 - method.low * OUT_SAVES
+    at = f" ({found.place})" if found.place is not None else ""
+    return case.change(code=f"# By hand{at}: {do}\n#     {text}\n", compute=left).advise(
+        f"Take this out of the loop: {text}",
+        f"{method.name} takes {percent(of_all)} of all time, in the training process and outside "
+        f"next(), called from {found.caller or 'the loop'}: `{text}`{at}. Workers do not take that "
+        "over.",
+        {"of all time": percent(of_all), "line": found.place},
+        beside_loading=of_all,
     )
 
 

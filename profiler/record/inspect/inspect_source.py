@@ -22,6 +22,7 @@ from itertools import islice, takewhile
 from typing import Any
 
 from ...base.torch_parts import codes
+from ...guard.error_origin import forgiving
 from ...guard.static_access import in_class, underlying
 from ...guard.users_code import of_python, package_of
 
@@ -130,7 +131,11 @@ def loop_at(name: str, line: int) -> tuple[str, ...]:
 def iterated(loop: tuple[str, ...]) -> str | None:
     """The name that this loop iterates over, by itself or through a call such as `tqdm`; None for
     another expression, and for a name that says no more than that it is a loader."""
-    statement: Any = ast.parse("\n".join(loop)).body[0]
+    head = sum(1 for _ in takewhile(lambda line: not line.rstrip().endswith(":"), loop)) + 1
+    text = "\n".join(loop[:head]) + (" pass" if head <= len(loop) else "")
+    if "\\" in text:  # the parser would warn of an escape that it does not know
+        return None
+    statement: Any = ast.parse(text).body[0]
     over = statement.iter
     if type(over) is ast.Call and len(over.args) == 1:
         over = over.args[0]
@@ -156,14 +161,12 @@ def _lines(name: str) -> list[str]:
 def content(name: str, latest: float = math.inf) -> bytes | None:
     """The bytes of a source file, None if it is large, unreadable, or was written after `latest`
     (UNIX time)."""
-    try:
+    with forgiving(OSError, ValueError):
         status = os.stat(name)
         small = stat.S_ISREG(status.st_mode) and status.st_size <= MAX_FILE_BYTES
         if small and status.st_mtime <= latest:
             with open(name, "rb") as file:
                 return file.read(MAX_FILE_BYTES)
-    except (OSError, ValueError):
-        pass
     return None
 
 

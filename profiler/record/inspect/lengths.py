@@ -11,9 +11,9 @@ from __future__ import annotations
 import ast
 import operator
 import types
-from contextlib import suppress
 from typing import Any
 
+from ...guard.error_origin import forgiving
 from ...guard.static_access import in_class, instance_vars, is_one_of, loaded, unseen
 from .inspect_source import source_of
 
@@ -30,7 +30,7 @@ _OPERATORS: dict[type[ast.operator], Any] = {
 
 def known_length(value: Any) -> int | None:
     """Its length, None if only its own code knows."""
-    with suppress(ValueError, ArithmeticError, LookupError, SyntaxError), unseen():
+    with forgiving(ValueError, ArithmeticError, LookupError, SyntaxError), unseen():
         return _length(value, MAX_DEPTH)
     return None
 
@@ -61,8 +61,11 @@ def _arrays() -> tuple[Any, ...]:
 
 def _result(method: types.FunctionType, owner: Any, depth: int) -> Any:
     """What this `__len__` returns, if that is all it does."""
-    (function,) = ast.parse(source_of(method)).body
-    if depth < 0 or type(function) is not ast.FunctionDef:
+    source = source_of(method)
+    if depth < 0 or "\\" in source:  # the parser would warn of an escape that it does not know
+        raise LookupError
+    (function,) = ast.parse(source).body
+    if type(function) is not ast.FunctionDef:
         raise LookupError
     body = function.body[ast.get_docstring(function) is not None :]
     match body, function.args.args:

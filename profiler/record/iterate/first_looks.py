@@ -7,7 +7,6 @@ Nothing here raises.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...base import batch_record
@@ -37,7 +36,7 @@ def look_at_parts(recorder: Recorder) -> None:
     loader = recorder.loader()
     if loader is not None:
         found = recorder.facts["inspection"] = inspect_loader(loader)
-        with suppress(Exception):
+        with forgiving():
             if recorder.iterated_at is not None and (loop := loop_at(*recorder.iterated_at)):
                 found["loop"] = loop
                 if (name := iterated(loop)) is not None:

@@ -8,15 +8,19 @@ from pathlib import Path
 import pytest
 from torch.utils.data import DataLoader
 
+import stored_sets
 from loaderscope.advisors.assemble.findings import findings_of
+from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.schema.report_model import TransformTime
 from loaderscope.profiler.store.stacks.stack_samples import Wait
 from loaderscope.reports.words.inside import finding_text
-from rule_cases import FakeWhatIf, case_of
+from rule_cases import FakeWhatIf, case_of, outcomes
 from rule_rows import US, rows_of, worker_loop
 from stack_cases import OWN, seen
 from stored_sets import Sized
+
+SETS = stored_sets.__file__
 
 
 def case(
@@ -85,6 +89,28 @@ def test_without_stacks_transforms_and_stages_are_what_is_known(tmp_path: Path) 
     )
     timed = replace(bare, report=replace(bare.report, transforms=chain))
     assert [each.text for each in findings_of(timed)] == [None, "dataset.transform: Resize"]
+
+
+@pytest.mark.parametrize(
+    ("method", "found"),
+    [
+        (f"Sized.reorder {SETS}:12 > sample std/random.py:300", True),
+        (f"Sized.__init__ {SETS}:12", False),  # made once
+        (f"Net.forward {SETS}:12", False),
+        (f"Sized.reorder {OWN}:12", False),  # of another file
+        ("BatchSampler.__len__ site/torch/utils/data/sampler.py:3", False),
+    ],
+)
+def test_what_the_loop_runs_of_the_data_set_costs_though_it_does_not_wait(tmp_path, method, found):
+    computes = case(tmp_path, fetch_us=50, compute_ms=20.0)
+    stacks = (f"main {OWN}:9 > {method}", 60), (f"main {OWN}:10 > step {SETS}:90", 40)
+    sampled = seen(computes, *stacks, stage="compute")
+    costs = [(each.stage, each.place, each.call, each.share.mid) for each in findings_of(sampled)]
+    assert costs == [("compute", "stored_sets.py:12", "Sized.reorder", 0.6)] * found
+    advised = [each for each in outcomes("hot-function", sampled) if isinstance(each, Advice)]
+    assert [each.beside_loading for each in advised] == [0.6] * found
+    if found:
+        assert "60 % of all time" in advised[0].why and "called from patches.py:9" in advised[0].why
 
 
 def unpacking(tmp_path: Path, fetch_ms: float, free: FakeWhatIf) -> Case:
