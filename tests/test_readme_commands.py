@@ -107,7 +107,7 @@ PRINTS = (
     (r"try", r"same.batches"),
     (r"tune", r"Tuned \w+: "),
     (r"run --quiet", r""),
-    (r"(run|report)\b", r"steady batches|too short"),
+    (r"(run|report)\b", r"steady\s+batches|too short"),
     (r"top", r"Overview|batches"),
     (r"probe-storage", r"LMDB|lmdb"),
     (r"compare", r"throughput|batches/s|no difference"),
