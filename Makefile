@@ -23,7 +23,7 @@ help: ## this list
 demo: $(READY) ## profile a small real training through a bad and through a good loader
 	@$(BIN)/loaderscope demo
 
-test: check ## linter, type checker, import contracts, then the tests: all that asserts behaviour (9 minutes on two idle cores)
+test: check ## linter, type checker, import contracts, then the tests: all that asserts behaviour (7 minutes on two idle cores)
 	@$(BIN)/python -m pytest -m "not quiet and not slow" $(AT_ONCE) $(AGAIN)
 
 test-fast: $(READY) ## the tests that start no process (2 minutes)

@@ -62,7 +62,7 @@ if __name__ == "__main__":
 
 # What is run in the new environment, and a pattern of what it prints.
 TRIED = (
-    ("demo", r"the throughput,\s+measured"),
+    ("demo", r"after: ×[\d.]+,\s+measured"),
     ("run train.py", r"Rows"),
     ("report --full", r"Where each batch.s time goes"),
     ("report --format json", r'"schema"'),
