@@ -19,9 +19,11 @@ _NO_WAIT = ("compute", "core")
 class WaitKinds:
     """Of fetching and collating. `shares` are of the samples that wait for something else than a
     core, by kind (`WAITS` of the profiler's stack_samples.py); "lock" is one of the process's own,
-    "shared lock" one that several workers were seen waiting for."""
+    "shared lock" one that several workers were seen waiting for. `shared_lock` is the share of all
+    samples of fetching and collating that wait for such a lock."""
 
     shares: Mapping[str, float]
+    shared_lock: float
 
     def share(self, *kinds: str) -> float:
         return sum(self.shares.get(kind, 0.0) for kind in kinds)
@@ -42,9 +44,10 @@ def wait_kinds(run: Run, process: ProcessRun, loader: LoaderRun) -> WaitKinds | 
                     for wait, count in stack.waits.items():
                         shared = wait.kind == "lock" and wait.processes > 1
                         found["shared lock" if shared else wait.kind] += count
-    if found.total() < LEAST_SAMPLES:
+    total = sum(found.values())
+    if total < LEAST_SAMPLES:
         return None
     waits = {kind: count for kind, count in found.items() if kind not in _NO_WAIT}
     waiting = sum(waits.values())
     shares = {kind: count / waiting for kind, count in waits.items()}
-    return WaitKinds(shares)
+    return WaitKinds(shares, found["shared lock"] / total)

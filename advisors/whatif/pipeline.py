@@ -9,6 +9,7 @@ import numpy as np
 from ..stage_model.block_error import Floats, block_sums
 from . import costs
 from .recorded import Rows, spread_blocks
+from .sharing import Sharing
 from .simulate import Setting, Times, epoch
 from .workload import Plan, Workload
 
@@ -53,9 +54,11 @@ def drawn_rows(workload: Workload) -> Rows:
     return found.ravel()[:BATCHES]
 
 
-def run_plan(w: Workload, plan: Plan, rows: Rows, contention: Contention) -> Outcome:
+def run_plan(
+    w: Workload, plan: Plan, rows: Rows, contention: Contention, sharing: Sharing
+) -> Outcome:
     """The loop under this plan, over these rows of the workload."""
-    times = _times(w, plan, rows, contention)
+    times = _times(w, plan, rows, contention, sharing)
     length, count = w.epoch_batches, len(rows)
     setting, stop = _setting(w, plan, more_tasks=length > count), _stop_ns(w, plan)
     if length > count:
@@ -87,7 +90,7 @@ def run_plan(w: Workload, plan: Plan, rows: Rows, contention: Contention) -> Out
     )
 
 
-def _times(w: Workload, plan: Plan, rows: Rows, contention: Contention) -> Times:
+def _times(w: Workload, plan: Plan, rows: Rows, contention: Contention, sharing: Sharing) -> Times:
     f = plan.factor
     index = w.index_ns[rows] * f("index")
     fetch, collate = made_in_main(w, plan, rows)
@@ -98,8 +101,11 @@ def _times(w: Workload, plan: Plan, rows: Rows, contention: Contention) -> Times
     work_idle = idle * contention.fetch
     if not plan.num_workers:  # no feeder thread packs, and wants the interpreter meanwhile
         work_idle = (work_idle - w.pack_ns[rows]).clip(0)
-    work_cpu = work_cpu + work_idle * w.sharing.computed
-    work_idle = work_idle * max(0.0, 1 - w.sharing.computed)
+    work_cpu = work_cpu + work_idle * sharing.computed
+    work_idle = work_idle * max(0.0, 1 - sharing.computed - sharing.queued)
+    held_cpu, held_idle = work_cpu * sharing.held, work_idle * sharing.held
+    if plan.num_workers < 2 or not (held_cpu.any() or held_idle.any()):
+        held_cpu = held_idle = np.zeros(0)
     pin = send = unpack = np.zeros(len(rows))
     if plan.pin_memory:
         measured = w.plan.pin_memory and w.pin_ns.any()
@@ -115,6 +121,7 @@ def _times(w: Workload, plan: Plan, rows: Rows, contention: Contention) -> Times
     in_pin_thread = unpack if plan.pin_memory else 0.0
     main, aside = index + receive + (unpack - in_pin_thread), pin + in_pin_thread
     every = [work_cpu, work_idle, send, main, aside, index, compute_cpu, compute_idle]
+    every += [held_cpu, held_idle]
     if w.on_device is not None:
         copy = w.on_device.copy_ns[rows] * _copying(w, plan)
         every += [copy, w.on_device.kernel_ns[rows] * f("compute")]

@@ -19,6 +19,7 @@ from .accuracy import MISFIT_SHARE, less_sure, moved, narrowed, ranged, ratio_er
 from .changes import Plans, plans
 from .pipeline import Contention, Outcome, drawn_rows, released, run_plan
 from .recorded import TooLittle
+from .sharing import Sharing
 from .workload import Plan, Workload, workload_of
 
 # Waiting for a core is fitted: the share of idle time that makes the simulated work as long as the
@@ -81,8 +82,8 @@ class WhatIf:
             mid if plan == asked.middle else self._factor(plan, self._run(plan))
             for plan in (asked.worst, asked.best)
         )
-        if asked.kinds & MORE_OF_THEM:
-            low, mid, high = self._shared(asked.middle, low, mid, high)
+        if asked.kinds & MORE_OF_THEM and not self.workload.sharing.certain:
+            low = min(low, self._at_worst(asked.worst))
         error = ratio_error(self._unchanged.blocks_ns, outcome.blocks_ns)
         kinds = asked.kinds | self._more_kinds(asked, outcome)
         found = ranged(low, mid, high, kinds, error, self.misfit)
@@ -177,17 +178,12 @@ class WhatIf:
         idle = float(w.idle_ns.mean())
         return idle / max(1.0, idle + float(w.cpu_ns.mean()))
 
-    def _shared(self, plan: Plan, low: float, mid: float, high: float) -> tuple[float, ...]:
-        """These factors if more workers do not shorten what they share: nor, at worst, what may be
-        shared."""
-        w, sharing = self.workload, self.workload.sharing
-        alone = replace(plan, num_workers=min(plan.num_workers, max(1, w.num_workers)))
-        shared, unsure = (part * self._idle_share for part in sharing[1:])
-        if alone == plan or not shared + unsure:
-            return low, mid, high
-        kept = max(1e-9, self._factor(alone, self._run(alone)))
-        parts = ((low, shared + unsure), (mid, shared), (high, shared))
-        return tuple(1 / (part / kept + (1 - part) / max(1e-9, each)) for each, part in parts)
+    def _at_worst(self, plan: Plan) -> float:
+        """The factor if all that may be shared among workers is."""
+        w = self.workload
+        worst = w.sharing.at_worst(w.num_workers, self._idle_share)
+        unchanged, changed = (self._run(each, worst) for each in (w.plan, plan))
+        return self._factor(plan, changed) * unchanged.batch_ns / self._unchanged.batch_ns
 
     def _beside_others(self, plan: Plan) -> bool:
         """Whether there would be workers, which share cores with other programs."""
@@ -208,8 +204,10 @@ class WhatIf:
             kinds.add("hand-over")
         return kinds
 
-    def _run(self, plan: Plan) -> Outcome:
-        return run_plan(self.workload, plan, self._rows, self._contention)
+    def _run(self, plan: Plan, sharing: Sharing | None = None) -> Outcome:
+        """`sharing`: by default as measured."""
+        w = self.workload
+        return run_plan(w, plan, self._rows, self._contention, sharing or w.sharing)
 
     def _free(self, plan: Plan) -> float:
         """The factor if loading cost nothing at all."""

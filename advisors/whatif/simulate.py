@@ -33,6 +33,9 @@ class Times(NamedTuple):
     draw: Sequence[float]  # main: drawing the indices, for the tasks sent at the start
     compute_cpu: Sequence[float]
     compute_idle: Sequence[float]
+    # of the work, what is done while holding a lock that workers share
+    held_cpu: Sequence[float] = ()
+    held_idle: Sequence[float] = ()
     copy: Sequence[float] = ()  # on the device, where there is one
     kernel: Sequence[float] = ()
 
@@ -117,10 +120,11 @@ def _alone(times: Times, setting: Setting) -> Epoch:
 
 
 class _Queue(deque[int]):
-    """Tasks on their way, and the processes that wait for one."""
+    """Tasks on their way, and the processes that wait for one. A lock is a queue of one task: who
+    takes it puts it back."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *tasks: int) -> None:
+        super().__init__(tasks)
         self.takers: deque[_Process] = deque()
 
 
@@ -188,6 +192,7 @@ class _Loader:
         self.machine = _Machine(setting.cpus)
         self.queues = [_Queue() for _ in range(setting.workers)]
         self.arrived, self.to_pin = _Queue(), _Queue()
+        self.lock = _Queue(0)
         self.owner: list[int] = []  # which worker has each task
         self.held = [0] * setting.workers  # tasks given to a worker and not yet handed over
         self.ends: list[float] = []
@@ -212,9 +217,17 @@ class _Loader:
             task = queue.popleft()
             row = task % self.rows
             begun = machine.t + cold  # the cold start is not part of the work
-            yield times.work_idle[row] + cold
+            held = (times.held_cpu[row], times.held_idle[row]) if times.held_cpu else (0.0, 0.0)
+            yield times.work_idle[row] - held[1] + cold
             cold = 0.0
-            yield times.work_cpu[row], 1.0
+            if any(held):
+                if not self.lock:
+                    yield self.lock
+                self.lock.popleft()
+                yield held[1]
+                yield held[0], 1.0
+                machine.put(self.lock, 0)
+            yield times.work_cpu[row] - held[0], 1.0
             self.work_ns += machine.t - begun
             self.worked += 1
             machine.later(times.send[row], delivered, task)

@@ -90,7 +90,13 @@ class Workload:
         # Of the cores, the share that other programs keep busy. Workers that are started anew with
         # each epoch are not seen to their ends.
         self.others = 0.0 if workers else others_share(run.host_of(process), self.plan.cpus)
-        self.sharing = sharing_of(wait_kinds(run, process, loader))
+        self.sharing = sharing_of(
+            wait_kinds(run, process, loader),
+            workers,
+            float(self.step_ns.mean()),
+            float((self.cpu_ns + self.idle_ns).mean()),
+            float(self.idle_ns.mean()),
+        )
 
     def _epochs(self, seen: Recorded, beside: float) -> None:
         """What comes once an epoch. `beside` is main's waiting for a core, beside workers."""

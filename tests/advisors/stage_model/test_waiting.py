@@ -148,6 +148,7 @@ def test_only_waiting_while_batches_are_made_counts(tmp_path: Path) -> None:
     found = kinds(run)
     assert found is not None
     assert found.shares == {"shared lock": 20 / 35, "sleep": 10 / 35, "lock": 5 / 35}
+    assert found.shared_lock == 20 / 50
     assert found.share("sleep", "lock", "disk") == pytest.approx(15 / 35)
 
 

@@ -17,7 +17,6 @@ from loaderscope.advisors.schema.report_model import Range
 from loaderscope.advisors.whatif import TooLittle, WhatIf, Workload, workload_of
 from loaderscope.advisors.whatif.costs import handover
 from loaderscope.advisors.whatif.predict import predict
-from loaderscope.advisors.whatif.sharing import Sharing
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
@@ -88,18 +87,6 @@ def test_more_and_fewer_workers(tmp_path: Path) -> None:
     assert model.baseline_batches_per_s == pytest.approx(50, rel=0.05)
     for workers, factor in ((1, 0.5), (4, 2), (0, 20 / 44)):
         assert model.predict(num_workers=workers).mid == pytest.approx(factor, rel=0.05)
-
-
-@pytest.mark.parametrize(
-    ("sharing", "low", "high"),
-    [((0.0, 1.0, 0.0), 1.0, 1.0), ((0.0, 0.5, 0.0), 4 / 3, 4 / 3), ((0.0, 0.0, 1.0), 1.0, 2.0)],
-)
-def test_more_workers_do_not_shorten_what_they_share(tmp_path, sharing, low, high):
-    model = whatif(tmp_path, starved(2, 40, 0, 4), config=with_workers(2))
-    model.workload.sharing = Sharing(*sharing)
-    found = model.predict(num_workers=4)
-    assert found.mid == pytest.approx(high, rel=0.06)
-    assert (found.low < 1.01) is (low == 1.0)
 
 
 def test_waiting_for_a_core_is_not_waiting_for_data(tmp_path: Path) -> None:
