@@ -99,8 +99,8 @@ def _times(w: Workload, plan: Plan, rows: Rows, contention: Contention, sharing:
     left = min(1.0, float(work_cpu.sum()) / made) if made else 1.0
     idle = w.fetch_idle_ns[rows] * f("fetch") + w.collate_idle_ns[rows] * f("collate")
     work_idle = idle * contention.fetch
-    if not plan.num_workers:  # no feeder thread packs, and wants the interpreter meanwhile
-        work_idle = (work_idle - w.pack_ns[rows]).clip(0)
+    if not plan.num_workers:  # no feeder thread wants the interpreter any more
+        work_idle = work_idle * (1.0 - w.turn_share[rows])
     work_cpu = work_cpu + work_idle * sharing.computed
     work_idle = work_idle * max(0.0, 1 - sharing.computed - sharing.queued)
     held_cpu, held_idle = work_cpu * sharing.held, work_idle * sharing.held

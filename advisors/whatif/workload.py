@@ -129,6 +129,7 @@ class Workload:
             made.append((cpu, (wall - busy).clip(0)))
         (self.fetch_cpu_ns, fetch_idle), (self.collate_cpu_ns, collate_idle) = made
         self.cpu_ns = self.fetch_cpu_ns + self.collate_cpu_ns
+        before, turns = fetch_idle + collate_idle, np.zeros(seen.count)
         if self.num_workers:
             # A feeder thread packs one batch while the next is made. Both need the interpreter, so
             # some idle time is waiting for it; in the simulation packing blocks the worker instead.
@@ -137,8 +138,12 @@ class Workload:
             own = np.minimum(pack, self.cpu_ns + SWITCH_NS)
             collate_idle = (collate_idle - (own - fetch_idle).clip(0)).clip(0)
             fetch_idle = (fetch_idle - own).clip(0)
+            idle = fetch_idle + collate_idle
+            turns = (_beside_packing(seen)[seen.steady] - (before - idle)).clip(0)
+            turns = np.minimum(idle, turns) / np.maximum(idle, 1.0)
         self.fetch_idle_ns, self.collate_idle_ns = fetch_idle, collate_idle
         self.idle_ns = fetch_idle + collate_idle
+        self.turn_share = turns  # of idle time, spent while a worker's feeder thread packed
 
     @property
     def own_cores(self) -> float:
@@ -187,3 +192,19 @@ def _cpu(wall: Floats, cpu: Floats) -> Floats:
     it if none was)."""
     share = cpu_share(wall, cpu)
     return np.minimum(np.where(cpu >= 0, cpu, wall * (1.0 if share is None else share)), wall)
+
+
+def _beside_packing(seen: Recorded) -> Floats:
+    """For each batch, how long the feeder thread packed the one before while this one was made.
+    Idle time in it was waiting for the interpreter, which no worker needs without a feeder
+    thread."""
+    begin, worker = seen.column("t_fetch_ns"), seen.column("worker")
+    end = begin + seen.work
+    packed = end + seen.column("pack_ns").clip(0)
+    found = np.zeros(len(end))
+    for number in np.unique(worker):
+        own = np.flatnonzero((worker == number) & (begin >= 0))
+        own = own[np.argsort(begin[own], kind="stable")]
+        this, last = own[1:], own[:-1]
+        found[this] = np.minimum(packed[last], end[this]) - np.maximum(end[last], begin[this])
+    return found.clip(0)
