@@ -115,6 +115,7 @@ _LOOP_LINE = re.compile(r"\.tolist\(\)|\.item\(\)|\.append\(|\]\s*[-+*/]?=[^=]|\
 _COPIES = re.compile(
     r"(?:return|[\w\s,.]+=)\s*torch\.(?:stack|cat)\([\w\s,=]*\)$"
 )  # and nothing else
+_LISTED = re.compile(r"[tT]ensor\(\[\s*(?:list\(|[\w.\[\]]+\.tolist\(\))")
 _PADS = re.compile(r"\bpad_sequence\(|\bpad\(|\bnp\.pad\(|pad_token|padding", re.IGNORECASE)
 
 
@@ -210,6 +211,8 @@ def _cause(source: str, padding: float | None, hot: OwnLine | None) -> _Cause | 
     copies = hot is not None and _COPIES.match(hot.line) is not None
     if re.search(r"\b(?:for|while)\b", source) and _LOOP_LINE.search(source) and not copies:
         return _LOOP
+    if _LISTED.search(source):
+        return _FROM_LIST
     if (padding or 0.0) > PADDING_SHARE and _PADS.search(source):
         return _PADDING
     return None
