@@ -13,7 +13,7 @@ from ..code.hot.functions import SAMPLES_MADE, Unknown
 from ..code.hot.in_loop import in_loop
 from ..code.loop_fields import fields_of
 from ..schema.report_model import Finding, Range
-from ..stacks.stage_parts import LEAST_SHARE, Part, parts_of
+from ..stacks.stage_parts import Part, parts_of
 from ..stage_model.verdict import LITTLE_TO_GAIN, first_of_epoch
 from ..whatif.changes import NAMES
 from .plan import capped
@@ -79,8 +79,7 @@ def _in_loop(case: Case) -> Iterator[Finding]:
 
 
 def _of_work(case: Case, stage: str) -> Iterator[Finding]:
-    """Of drawing indices, fetching or collating: lines where stacks were sampled, else steps of a
-    transform chain, else the stage."""
+    """Of drawing indices, fetching or collating: lines where stacks were sampled, or the stage."""
     waiting = _drawn(case) if stage == "index" else waited_on(case, stage)
     if not waiting and not case.num_workers:
         return
@@ -88,12 +87,6 @@ def _of_work(case: Case, stage: str) -> Iterator[Finding]:
     if code is not None and code.samples >= LEAST_SAMPLES:
         # What a sampler asks samples for is the sampler's, not theirs.
         parts = list(parts_of(code, SAMPLES_MADE if stage == "index" else ()))
-    elif stage == "fetch":
-        parts = [
-            Part(f"{each.chain}: {each.name}", None, None, Range(*[each.share] * 3))
-            for each in case.report.transforms
-            if each.share is not None and each.share >= LEAST_SHARE
-        ]
     whole = Part(None, None, None, _WHOLE, code.doing if code is not None else ())
     for part in parts or [whole] * (waiting > 0):
         free, share = _free(case, stage, part.share), waiting * part.share.mid

@@ -79,12 +79,10 @@ def with_ranks(section: LoaderReport, ranks: Ranks) -> LoaderReport:
 
 
 def _with_code(slowest: SlowestRank, cause: str, section: LoaderReport) -> SlowestRank:
-    """With the user's line that takes most of the stage, or the transform."""
+    """With the user's line that takes most of the stage."""
     stage = section.code.stages.get(cause) if section.code is not None else None
     most = [each for each in stage.lines if each.total_share >= MOST] if stage is not None else []
-    if most:
-        spot = most[-1]  # the innermost
-        return replace(slowest, function=spot.function, file=spot.file, line=spot.line)
-    timed = section.transforms if cause == "fetch" else ()
-    names = (each.name for each in timed if (each.share or 0) >= MOST)
-    return replace(slowest, function=next(names, None))
+    if not most:
+        return slowest
+    spot = most[-1]  # the innermost
+    return replace(slowest, function=spot.function, file=spot.file, line=spot.line)

@@ -304,19 +304,6 @@ class Code:
 
 
 @dataclass(frozen=True)
-class TransformTime:
-    """One callable of a chain such as `Compose`, timed in place. `chain` says where it hangs
-    ("dataset.transform")."""
-
-    chain: str
-    position: int
-    name: str
-    calls: int
-    mean_us: float
-    share: Measured  # of fetch
-
-
-@dataclass(frozen=True)
 class FileKind:
     """Files of one suffix that were opened: how many opens, and the sizes of those whose size is
     known."""
@@ -419,7 +406,6 @@ class LoaderReport:
     notes: tuple[str, ...] = ()
     unmeasured: Mapping[str, str] = field(default_factory=dict)  # rule → what it would need to know
     code: Code | None = None  # None in reports written before stacks were recorded
-    transforms: tuple[TransformTime, ...] = ()
     storage: StorageSummary | None = None
     ranks: Ranks | None = None  # None where one rank alone had it, or none
     plan: Plan | None = None  # None: nothing is recommended, or the report is older than plans

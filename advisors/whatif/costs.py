@@ -89,12 +89,12 @@ def handover(tensors: float, data_bytes: float, pickled_bytes: float) -> Handove
     total = data_bytes + pickled_bytes
     unpack = UNPACK_TENSOR_NS * tensors + SHARED_UNPACK_NS_PER_BYTE * data_bytes
     return Handover(
-        pack_ns=(pack + PICKLED_PACK_NS_PER_BYTE * pickled_bytes),
-        unpack_ns=(unpack + PICKLED_UNPACK_NS_PER_BYTE * pickled_bytes),
+        pack_ns=pack + PICKLED_PACK_NS_PER_BYTE * pickled_bytes,
+        unpack_ns=unpack + PICKLED_UNPACK_NS_PER_BYTE * pickled_bytes,
         receive_ns=RECEIVE_NS,
         hop_ns=TASK_HOP_NS,
-        pin_ns=(PIN_TENSOR_NS * tensors + PIN_NS_PER_BYTE * data_bytes),
-        release_ns=(AWAKE_NS + RELEASE_TENSOR_NS * tensors + RELEASE_NS_PER_BYTE * total),
+        pin_ns=PIN_TENSOR_NS * tensors + PIN_NS_PER_BYTE * data_bytes,
+        release_ns=AWAKE_NS + RELEASE_TENSOR_NS * tensors + RELEASE_NS_PER_BYTE * total,
     )
 
 

@@ -1,4 +1,4 @@
-"""What goes on inside fetching: the hottest functions, the transforms, and what is read."""
+"""What goes on inside fetching: the hottest functions and what is read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...profiler.store.run.run import Run
 from ..words.inside import basis_text, code_stages, function_name, why_no_stacks
 from ..words.loaders import title_of
 from ..words.storage_words import storage_rows
-from ..words.units import count, micros, percent, span
+from ..words.units import percent, span
 from .blocks import (
     Bar,
     Block,
@@ -33,7 +33,6 @@ from .blocks import (
     Table,
     bullets,
     sentences,
-    table,
 )
 
 MAX_LOADERS, LIBRARIES, FUNCTIONS, LINES, MAX_ROWS = 32, 5, 10, 6, 100
@@ -53,25 +52,12 @@ HOT_COLUMNS = (
 
 
 def inside_parts(loader: LoaderReport, key: str) -> Iterator[Part]:
-    """Each stage that was looked into, then transforms and storage."""
+    """Each stage that was looked into, then storage."""
     code = loader.code
     for number, (name, stage) in enumerate(code_stages(code)):
         plots = [Plots(f"{key}-flame")] if not number else []
         if code:
             yield Part([*plots, *stage_blocks(name, code, stage)], f"Inside {name}")
-    if loader.transforms:
-        rows = [
-            (
-                f"{each.position + 1}. {each.name}",
-                micros(each.mean_us),
-                percent(each.share),
-                count(each.calls),
-                each.chain,
-            )
-            for each in loader.transforms[:MAX_ROWS]
-        ]
-        heads = ("transform", "a call", "of fetch", "calls", "in")
-        yield Part(table(heads, rows, "tnnnd"), "The transforms")
     pairs = storage_rows(loader.storage)
     if pairs:
         yield Part([Pairs(pairs)], "What is read")

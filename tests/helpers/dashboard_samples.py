@@ -78,7 +78,6 @@ REPORT = LoaderReport(
     rejected=(recommendation("pin-memory", "pin_memory=True", 0.98, 1.0, 1.02),),
     unmeasured={"h2d-copies": "no device: copies were not seen"},
     code=inside_samples.CODE,
-    transforms=inside_samples.TRANSFORMS,
     storage=inside_samples.STORAGE,
     **UNKNOWN,
 )

@@ -1,4 +1,4 @@
-"""Hot functions, transforms and storage made up for the tests of what shows them."""
+"""Hot functions and storage made up for the tests of what shows them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from loaderscope.advisors.schema.report_model import (
     HotSpot,
     Mount,
     StorageSummary,
-    TransformTime,
 )
 
 OWN = "/home/someone/patches.py"
@@ -74,12 +73,6 @@ COLLATE = CodeStage(
 CODE = Code(2, 2_410, 16.0, 25.0, stages={"collate": COLLATE, "fetch": FETCH})
 NO_CODE = Code(0, 0, 0.0, None, {}, reason="py-spy is not installed: pip install py-spy")
 
-TRANSFORMS = (
-    TransformTime("dataset.transform", 0, "RandomCrop", 640, 41.0, 0.02),
-    TransformTime("dataset.transform", 1, "ColorJitter", 640, 1_310.0, 0.64),
-    TransformTime("dataset.transform", 2, "ToTensor", 640, 92.0, None),
-)
-
 STORAGE = StorageSummary(
     samples=640,
     opens_per_sample=1.0,
@@ -117,10 +110,6 @@ def hostile_code(evil: str) -> Code:
         flame=tuple(replace(node, function=evil, file=evil) for node in FETCH.flame),
     )
     return replace(CODE, stages={"fetch": stage, evil: stage}, reason=evil)
-
-
-def hostile_transforms(evil: str) -> tuple[TransformTime, ...]:
-    return (replace(TRANSFORMS[0], chain=evil, name=evil),)
 
 
 def hostile_storage(evil: str) -> StorageSummary:

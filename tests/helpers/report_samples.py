@@ -13,10 +13,8 @@ from builders import MS, RUN_ID, T0, RunBuilder, epoch_row
 from inside_samples import (
     CODE,
     STORAGE,
-    TRANSFORMS,
     hostile_code,
     hostile_storage,
-    hostile_transforms,
 )
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.evidence import in_cores, measured, us
@@ -227,7 +225,6 @@ def full_report(run: Run) -> Report:
             "page-cache": "whether reads came from disk: no samples of the worker processes"
         },
         code=CODE,
-        transforms=TRANSFORMS,
         storage=STORAGE,
     )
     return replace(report, loaders=(loader, *report.loaders[1:]))
@@ -255,7 +252,6 @@ def hostile_report(report: Report) -> Report:
             unmeasured={EVIL: EVIL},
             basis=replace(each.basis, sentence=EVIL),
             code=hostile_code(EVIL),
-            transforms=hostile_transforms(EVIL),
             storage=hostile_storage(EVIL),
         )
         for each in report.loaders

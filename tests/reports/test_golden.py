@@ -27,7 +27,7 @@ OBEYED = "[bold red]\x1b[2J\x1b]0;title\x07[link=x]y[/]" + "x" * 300
 
 
 def full(runs: Path) -> tuple[Report, Run]:
-    """Training with workers and a device, advice of every kind, functions, transforms, storage."""
+    """Training with workers and a device, advice of every kind, functions, storage."""
     run = full_run(runs, batches=60)
     return full_report(run), run
 

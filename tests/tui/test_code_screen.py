@@ -9,7 +9,7 @@ import pytest
 
 from builders import RunBuilder
 from dashboard_samples import ADVICE, HOSTILE, advised
-from inside_samples import CODE, FETCH, NO_CODE, hostile_code, hostile_storage, hostile_transforms
+from inside_samples import CODE, FETCH, NO_CODE, hostile_code, hostile_storage
 from loaderscope.profiler.store.run.follow import Follower
 from loaderscope.tui.draw import code_screen as code
 from loaderscope.tui.snapshot import AdviceView, Snapshot, advice_of, snapshot_of
@@ -43,15 +43,14 @@ def test_status(advice, said):
 def test_nothing_known_is_said() -> None:
     stage = replace(CODE, stages={"fetch": replace(FETCH, samples=0)})
     for found in (None, stage):
-        empty = snapshot(advised(code=found, transforms=(), storage=None))
+        empty = snapshot(advised(code=found, storage=None))
         said = code.inside(empty, 80).plain
-        assert said == "no functions, transforms or files were seen"
+        assert said == "no functions or files were seen"
 
 
 def test_hostile_texts_are_only_texts() -> None:
     advice = advised(
         code=hostile_code(HOSTILE),
-        transforms=hostile_transforms(HOSTILE),
         storage=hostile_storage(HOSTILE),
     )
     drawn = code.inside(snapshot(advice), 120)

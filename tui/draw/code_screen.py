@@ -1,4 +1,4 @@
-"""The sixth screen: the hottest functions and lines by stage, the transforms, and what is read."""
+"""The sixth screen: the hottest functions and lines by stage, and what is read."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def status(report: LoaderReport, width: int) -> Content:
 
 @needs_advice
 def inside(report: LoaderReport, width: int) -> Content:
-    """Each stage with its hottest functions and lines, the transforms, and what is read."""
+    """Each stage with its hottest functions and lines, and what is read."""
     found = list(inside_parts(report, ""))
-    return parts(found, width) if found else dim("no functions, transforms or files were seen")
+    return parts(found, width) if found else dim("no functions or files were seen")

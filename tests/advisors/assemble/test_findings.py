@@ -12,7 +12,6 @@ import stored_sets
 from loaderscope.advisors.assemble.findings import findings_of
 from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.case.case import Case
-from loaderscope.advisors.schema.report_model import TransformTime
 from loaderscope.profiler.store.stacks.stack_samples import Wait
 from loaderscope.reports.words.inside import finding_text
 from rule_cases import FakeWhatIf, case_of, outcomes
@@ -79,16 +78,10 @@ def test_a_data_set_of_a_library_is_named_by_its_functions(tmp_path: Path) -> No
     assert (found.text, found.place, found.call) == ("PIL load", "ImageFile.py:425", None)
 
 
-def test_without_stacks_transforms_and_stages_are_what_is_known(tmp_path: Path) -> None:
+def test_without_stacks_stages_are_what_is_known(tmp_path: Path) -> None:
     bare = case(tmp_path, collate_us=8_000)
     whole = [(each.stage, each.text) for each in findings_of(bare)]
     assert whole == [("fetch", None), ("collate", None)]
-    chain = tuple(
-        TransformTime("dataset.transform", n, name, 100, 10.0, share)
-        for n, (name, share) in enumerate((("Resize", 0.7), ("Halve", 0.01)))
-    )
-    timed = replace(bare, report=replace(bare.report, transforms=chain))
-    assert [each.text for each in findings_of(timed)] == [None, "dataset.transform: Resize"]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from report_samples import recorded, reported
 def bare(tmp_path: Path) -> LoaderReport:
     """A loader without anything of what is tested here."""
     run = recorded(tmp_path, loop(60, wait_ms=5, fetch_ns=4_000_000, collate_ns=400_000))
-    return replace(reported(run).loaders[0], code=None, transforms=(), storage=None)
+    return replace(reported(run).loaders[0], code=None, storage=None)
 
 
 def test_functions_then_the_lines_of_the_user() -> None:

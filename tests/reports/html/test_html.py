@@ -140,7 +140,7 @@ def test_the_time_line_shows_what_was_recorded(run: Run) -> None:
 
 
 def test_a_page_without_functions_has_none_of_it(run: Run, report: Report) -> None:
-    bare = replace(report.loaders[0], code=None, transforms=(), storage=None)
+    bare = replace(report.loaders[0], code=None, storage=None)
     page = Page(render_html(replace(report, loaders=(bare,)), run))
     assert not page.having("fieldset") and not page.having("ul", **{"class": "legend"})
     assert "Inside fetch" not in page.text and "What is read" not in page.text
