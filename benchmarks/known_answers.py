@@ -162,7 +162,9 @@ def judge(
         folder = Path(name)
         recorded = side("record", case, folder)
         if keep is not None:
-            shutil.copytree(next(folder.glob("2*")), keep / case.name, dirs_exist_ok=True)
+            run = next(folder.glob("2*"))  # its keeper is a socket
+            sockets = shutil.ignore_patterns("keeper")
+            shutil.copytree(run, keep / case.name, ignore=sockets, dirs_exist_ok=True)
         began = time.perf_counter()
         loader, recommended = advised(folder)
         took = time.perf_counter() - began

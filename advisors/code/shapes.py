@@ -669,7 +669,8 @@ def _back_and_forth(text: str) -> str | None:
 def _one_by_one(line: _Line) -> str | None:
     """The head of the loop in which this line does little for one value after another; or the
     comprehension on it that does."""
-    if line.loop is not None and _small(line.loop):
+    chain = any(isinstance(node, ast.MatMult) for node in ast.walk(line.statement))
+    if line.loop is not None and _small(line.loop) and not chain:
         return line.method.text(line.loop)
     for node in line.nodes:
         if isinstance(node, ast.ListComp | ast.DictComp | ast.GeneratorExp) and _small(node):

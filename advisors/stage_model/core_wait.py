@@ -31,6 +31,13 @@ def core_wait_ratio(
     return min(MOST, delay / (delay + sum(cpu))) if sum(cpu) >= LEAST_CPU_NS else None
 
 
+def kernel_share(run: Run, process: ProcessRun, loader: LoaderRun, in_main: bool) -> float:
+    """The part of the CPU time of the training process, or of this loader's workers, that the
+    kernel used. 0 without samples."""
+    kernel, user = grown_in_loop(run, process, loader, in_main, "cpu_system_ns", "cpu_user_ns")
+    return kernel / (kernel + user) if kernel + user >= LEAST_CPU_NS else 0.0
+
+
 def grown_in_loop(
     run: Run, process: ProcessRun, loader: LoaderRun, in_main: bool, *names: str
 ) -> list[float]:

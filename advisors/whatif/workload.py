@@ -9,7 +9,7 @@ import numpy as np
 
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ..stage_model.block_error import Floats
-from ..stage_model.core_wait import core_wait_ratio, waiting_besides_core
+from ..stage_model.core_wait import core_wait_ratio, kernel_share, waiting_besides_core
 from ..stage_model.other_programs import others_share
 from ..stage_model.stages import cpu_share
 from ..stage_model.summary import effective_cpus
@@ -96,6 +96,7 @@ class Workload:
             float(self.step_ns.mean()),
             float((self.cpu_ns + self.idle_ns).mean()),
             float(self.idle_ns.mean()),
+            kernel_share(run, process, loader, in_main=not workers),
         )
 
     def _epochs(self, seen: Recorded, beside: float) -> None:

@@ -30,7 +30,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....profiler.store.inspection import Part
-from ...case.advice import Advice, Outcomes, Unmeasured
+from ...case.advice import Advice, Outcomes
 from ...case.case import Case
 from ...case.fetching import (
     FETCH_WAITS,
@@ -63,6 +63,9 @@ DECODING_US = 500.0
 CALL_US = 15.0
 
 INDEX_US = (0.3, 3.0)
+# What remains of fetching and collating where somebody writes the lookup of whole batches.
+AT_ONCE = (0.02, 0.5)
+TITLE = "Fetch each batch with one lookup, not sample by sample"
 
 _TABLES = ("dataframe", "hdf5", "arrow", "hf", "zarr", "lmdb")
 
@@ -92,12 +95,9 @@ def examine(case: Case) -> Outcomes:
         form = batched_form(case)
     except NotArrays as reason:
         # Rows of a DataFrame have a remedy of their own: see hot-function.
-        if sample_us < SAMPLE_US and held(case, "dataframe") is None:
-            yield Unmeasured(
-                f"a sample of {dataset_class(case, 'the data set')} takes only {us(sample_us)}, so "
-                f"fetching whole batches would pay, but no code could be written: {reason}. Write "
-                "a __getitem__ that takes a tensor of indices, with batch_size=None"
-            )
+        plain = held(case, "dataframe") is None and not own_collate(case)
+        if sample_us < SAMPLE_US and plain:
+            yield _by_hand(case, sample_us, evidence, reason)
         return
     if sample_us < LOOK_UP_US:
         yield _advice(case, form, sample_us, evidence)
@@ -147,10 +147,22 @@ def _advice(case: Case, form: Batched, sample_us: float, evidence: Evidence) -> 
     if case.num_workers and "num_workers" in form.params:
         why += " Workers only add the hand-over."
     return case.change(code=form.code, **form.params, **left).advise(
-        "Fetch each batch with one lookup, not sample by sample",
+        TITLE,
         why,
         {**evidence, "a batch at once": us(low, "(estimated)", high=high)},
         caveat=caveat,
+    )
+
+
+def _by_hand(case: Case, sample_us: float, evidence: Evidence, reason: NotArrays) -> Advice:
+    name = dataset_class(case, "the data set")
+    code = f"# By hand: give {name} a __getitem__ that takes a tensor of indices, and use\n"
+    change = case.change(code=f"{code}# batch_size=None\n", fetch=AT_ONCE, collate=AT_ONCE)
+    return change.advise(
+        f"{TITLE}, by hand",
+        f"A sample of {name} takes only {us(sample_us)}, and a batch asks for "
+        f"{count(_rows(case))} of them one by one. No code could be written: {reason}.",
+        evidence,
     )
 
 

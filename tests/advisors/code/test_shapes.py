@@ -145,6 +145,7 @@ return volume[index]"""
         "s = 0\nfor n, x in enumerate(self.a):  # searched\n    s += x\n    if s > index:\n        return n",
         # Of one value after another.
         "for k in range(9):\n    rows = torch.cat([rows, self.x[index, k]])  # one by one `for k in range(9):`",
+        "for _ in range(9):\n    x = x @ self.t  # -",
         "while len(d) < 9:\n    d.append(random.randrange(5))  # one by one `while len(d) < 9:`",
         "for path in self.views[index]:\n    views.append(decode(path))  # -",
         "x = [self.t.iloc[index, k] for k in range(9)]  # one by one `[self.t.iloc[index, k] for k in range(9)]`",

@@ -170,6 +170,17 @@ def test_what_waits_are_for_workers_that_do_not_exist_yet(kinds: Any, told: Shar
     assert found.certain == (told.unknown == 0)
 
 
+def test_the_kernel_is_in_doubt_only_where_it_is_much_and_not_measured_yet() -> None:
+    found = [
+        sharing_of(shares(sleep=1.0), workers, 12.0, 10.0, 8.0, kernel)
+        for workers, kernel in ((0, 0.1), (0, 0.5), (1, 0.5), (2, 0.5))
+    ]
+    assert [each.kernel for each in found] == [0.0, 0.5, 0.5, 0.0]
+    assert [each.certain for each in found] == [True, False, False, True]
+    worst = found[1].at_worst(1, 0.8)
+    assert (worst.held, worst.kernel) == (0.5, 0.0)
+
+
 def test_at_worst_the_unknown_is_one_lock_which_more_workers_only_wait_for() -> None:
     """Four workers, 8 ms of unknown idle time a batch: as fast as now with eight."""
     worst = Sharing(unknown=1.0).at_worst(4, 1.0)

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, SequentialSampler, Subset, TensorDatase
 
 from loaderscope.advisors.case.case import Case
 from loaderscope.profiler.store.inspection import Leaf
-from rule_cases import FakeWhatIf, advice, asked, case_of, rejection, unmeasured
+from rule_cases import FakeWhatIf, advice, asked, case_of, rejection
 from rule_rows import US, rows_of
 from silence import silent
 from stored_sets import Sized
@@ -127,9 +127,11 @@ def test_decoding_or_reading_is_not_helped(tmp_path: Path) -> None:
     assert "reading" in rejection(NAME, read).why
 
 
-def test_cheap_samples_that_cannot_be_looked_up_at_once_are_said_to_be(tmp_path: Path) -> None:
-    reason = unmeasured(NAME, case(tmp_path, SUMMED))
-    assert "6.00 µs" in reason and "`self.x[i].sum()` is more than a lookup" in reason
+def test_cheap_samples_that_are_more_than_looked_up_are_a_step_by_hand(tmp_path: Path) -> None:
+    found = advice(NAME, case(tmp_path, SUMMED))
+    assert found.title.endswith("by hand") and "# By hand: give Own a __getitem__" in found.code
+    assert "6.00 µs" in found.why and "`self.x[i].sum()` is more than a lookup" in found.why
+    silent(NAME, case(tmp_path / "own", SUMMED, collate_fn=stacked))
 
 
 def test_a_collate_function_of_the_users_own_keeps_its_samples(tmp_path: Path) -> None:
