@@ -145,14 +145,17 @@ class Dashboard(App[None]):
 
     def action_tuning(self, command: TuneCommand) -> None:
         """Ask the process that tries settings to keep, to put back, or to stop."""
-        tuning = self.snapshot.tuning if self.snapshot.state == "live" else None
-        tuned = tuning.tuned if tuning else None
+        s = self.snapshot
+        tuned = s.tuning if s.state == "live" else None
         put_back = tuned and command == "back" and tuned.chosen != tuned.own
-        if not tuning or (tuning.tuned.decided and not put_back):
+        if not tuned or not s.place or (tuned.decided and not put_back):
             self.notify("There is nothing left to change.")
             return
+        if tuned.follows is not None:
+            self.notify(f"Rank {tuned.follows} decides: go there by r.")
+            return
         try:
-            ask(self._path / tuning.place.process, tuning.place.loader, command)
+            ask(self._path / s.place.process, s.place.loader, command)
             said = "Sent. It takes effect after the current window."
         except OSError as error:
             said = f"The run directory cannot be written: {error.strerror or error}"

@@ -7,8 +7,6 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from msgspec import structs
-
 from ..advisors.assemble.build_report import build_report
 from ..advisors.schema.report_model import LoaderReport
 from ..profiler.base.errors import LoaderscopeError
@@ -37,15 +35,6 @@ class AdviceView:
     problem: str | None = None
 
 
-@dataclass(frozen=True)
-class TuningView:
-    """How the loader's settings are tried. `place`: whose process decides, which may be another
-    rank's."""
-
-    tuned: Tuned
-    place: Place
-
-
 @dataclass(frozen=True, eq=False)  # holds arrays: two are the same only if they are one
 class Snapshot:
     """`state` is live, finished, crashed, unknown or removed; `problem` a sentence where the run
@@ -59,9 +48,13 @@ class Snapshot:
     loader: LoaderView | None = None
     system: SystemRun | str = ""  # of the host of this loader; why there is none
     advice: AdviceView = AdviceView()
-    tuning: TuningView | None = None  # None: the loader's settings are not tried
     missing: tuple[str, ...] = ()  # what the torch of this run kept from being measured
     problem: str | None = None
+
+    @property
+    def tuning(self) -> Tuned | None:
+        """How the loader's settings are tried; None if they are not."""
+        return self.loader.loader.tuning if self.loader else None
 
 
 def snapshot_of(
@@ -100,7 +93,6 @@ def snapshot_of(
         snapshot,
         place=place,
         loader=LoaderView(report, loader, now_ns),
-        tuning=_tuning(run, process, loader),
     ), run
 
 
@@ -130,18 +122,3 @@ def system_of(run: Run, process: ProcessRun | None) -> SystemRun | str:
 
 def _place(process: ProcessRun, loader: LoaderRun) -> Place:
     return Place(process.path.name, loader.index)
-
-
-def _tuning(run: Run, process: ProcessRun, loader: LoaderRun) -> TuningView | None:
-    """Of a rank that follows another: what that one tries."""
-    own = loader.tuning
-    if not own:
-        return None
-    leading = (
-        (each.tuning, _place(other, each))
-        for other, each in _loaders(run)
-        if other.rank == own.follows is not None and other.host == process.host
-        if each.name == loader.name and each.tuning
-    )
-    tuned, place = next(leading, (own, _place(process, loader)))
-    return TuningView(structs.replace(tuned, follows=own.follows), place)

@@ -97,17 +97,19 @@ def test_a_follower_shows_the_trials_of_the_rank_that_decides(runs_dir: Path) ->
     process = built.process(pid=4001, rank=1, world_size=2)
     process.loader([], config={"num_workers": 4}, name="Pictures")
     told(built)
-    (process.path / "tune0.json").write_text(json.dumps(tuning(follows=0, trials=[], waiting=[])))
+    (process.path / "tune0.json").write_text(json.dumps(tuning(follows=0)))
 
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:
         await pilot.press("r")
         await refresh(app, pilot)
         s = app.snapshot
         assert s.place is not None and s.loaders[s.place].rank == 1 and s.tuning is not None
-        assert s.tuning.place.process == "p4000-0" and len(s.tuning.tuned.trials) == 4
-        assert "decided by rank 0" in trials.status(s, 78).plain
+        assert len(s.tuning.trials) == 4 and "decided by rank 0" in trials.status(s, 78).plain
+        await pilot.press("k")
+        await pilot.pause()
 
     with_trials(built, act)
+    assert asked(process.path, 0) is None
 
 
 @pytest.mark.parametrize(

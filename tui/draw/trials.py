@@ -7,33 +7,22 @@ from textual.content import Content
 
 from ...advisors.schema.report_model import Range
 from ...profiler.store.run.tuning import Tried, Tuned, changed_words
-from ...reports.document.blocks import Column, Styled, Table
+from ...reports.document.blocks import Column, Table
 from ...reports.words.advice_words import predicted_text, tried_text
 from ...reports.words.units import UNKNOWN
 from ..snapshot import Snapshot
 from .marks import DIM, MARK, blocks, dim, line, lines, text
 
-_OUTCOMES = {
-    "proven": ("✓", "good"),
-    "not faster": ("✗", "dim"),
-    "undecided": ("?", "own"),
-    "failed": ("!", "bad"),
-}
-WIDE_FROM = 100  # columns from which the number of windows has room
-
 
 def status(s: Snapshot, width: int) -> Content:
     """What tuning is at, and the settings in use."""
-    if not s.tuning:
+    tuned = s.tuning
+    if not tuned:
         return dim("this loader is not being tuned (see loaderscope tune)")
-    tuned, live = s.tuning.tuned, s.state == "live"
-    trial = _at_work(tuned, live)
-    if trial:
-        turn = "these" if len(trial.base_rates) > len(trial.rates) else "the best so far"
-        name = (_name(tuned, trial), f"bold {MARK}")
-        first = line(("trying ", DIM), name, (f"   now measuring {turn}", DIM))
-    elif tuned.decided or not live:
+    if tuned.decided or s.state != "live":
         first = line((text(tuned.said), "bold"))
+    elif tuned.trials and tuned.trials[-1].outcome is None:
+        first = line(("trying ", DIM), (_name(tuned, tuned.trials[-1]), f"bold {MARK}"))
     else:
         first = dim("measuring the loop as it is")
     rank = f"decided by rank {tuned.follows} · " if tuned.follows is not None else ""
@@ -43,52 +32,23 @@ def status(s: Snapshot, width: int) -> Content:
 
 def table(s: Snapshot, width: int) -> Content:
     """A row a trial: its result in words, its prediction."""
-    tuned = s.tuning.tuned if s.tuning else None
+    tuned = s.tuning
     if not tuned or not (tuned.trials or tuned.waiting):
         return dim("nothing was tried" if tuned and tuned.decided else "nothing yet")
-    at_work = _at_work(tuned, s.state == "live")
-    columns = (
-        Column("", "name"),
-        Column("settings"),
-        Column("result"),
-        Column("predicted"),
-        Column("windows", "number", WIDE_FROM),
-    )
-    rows = []
-    for trial in tuned.trials:
-        now = trial is at_work
-        mark, style = ("▸", "code") if now else _OUTCOMES.get(trial.outcome or "", ("–", "dim"))
-        rows.append(
-            (
-                Styled(mark, style),
-                Styled(_name(tuned, trial), "strong" if now else ""),
-                _result(trial, now),
-                _predicted(trial),
-                f"{len(trial.base_rates) + len(trial.rates)}",
-            )
-        )
-    waiting = [
-        ("", _name(tuned, each), "to be tried", _predicted(each), "") for each in tuned.waiting
+    results = [*map(_result, tuned.trials), *("to be tried" for _ in tuned.waiting)]
+    rows = [
+        (_name(tuned, each), result, _predicted(each))
+        for each, result in zip((*tuned.trials, *tuned.waiting), results, strict=True)
     ]
-    return blocks([Table(columns, [*rows, *waiting])], width)
+    return blocks([Table((Column("settings"), Column("result"), Column("predicted")), rows)], width)
 
 
-def _result(trial: Tried, now: bool) -> str:
-    """'proved ×1.63 (1.55–1.70) in 10 s', 'so far ×1.8 (1.4–2.3)', 'not tried: why'."""
-    if not trial.measured:
-        said = "not measured yet" if now else trial.outcome or "not decided"
-        return f"{said}: {trial.why}" if trial.why else said
-    found = Range(*trial.measured)
-    return (
-        f"so far {predicted_text(found)}"
-        if now
-        else tried_text(found, trial.seconds, trial.outcome)
-    )
-
-
-def _at_work(tuned: Tuned, live: bool) -> Tried | None:
-    last = tuned.trials[-1] if tuned.trials else None
-    return last if last and last.outcome is None and not tuned.decided and live else None
+def _result(trial: Tried) -> str:
+    """'proved ×1.63 (1.55–1.70) in 10 s', 'not tried: why'."""
+    if trial.measured:
+        return tried_text(Range(*trial.measured), trial.seconds, trial.outcome)
+    said = trial.outcome or "not measured yet"
+    return f"{said}: {trial.why}" if trial.why else said
 
 
 def _name(tuned: Tuned, trial: Tried) -> str:
@@ -96,6 +56,4 @@ def _name(tuned: Tuned, trial: Tried) -> str:
 
 
 def _predicted(trial: Tried) -> str:
-    if not trial.predicted:
-        return UNKNOWN
-    return predicted_text(Range(*trial.predicted))
+    return predicted_text(Range(*trial.predicted)) if trial.predicted else UNKNOWN
