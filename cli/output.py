@@ -86,12 +86,15 @@ def fitted(
     stream: TextIO | None = None,
 ) -> Content:
     """`render(*what, width, color)` for a file, or as the stream has room."""
-    stream = stream or sys.stdout
     if output is not None:
         from ..reports.formats import FILE_WIDTH
 
         return render(*what, FILE_WIDTH, False)
-    return render(*what, _width(stream), _color(stream))
+    from rich.console import Console
+
+    console = Console(file=stream or sys.stdout)
+    color = console.color_system is not None and not console.no_color
+    return render(*what, console.width, color)
 
 
 def deliver(content: Content, output: Path | None = None, stream: TextIO | None = None) -> None:
@@ -114,27 +117,6 @@ def deliver(content: Content, output: Path | None = None, stream: TextIO | None 
         # Python flushes again at exit and would complain: what is left goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         raise ReaderGone from error
-
-
-def _width(stream: TextIO) -> int:
-    """COLUMNS if set, the terminal's width if there is one, else 80."""
-    asked = os.environ.get("COLUMNS", "")
-    if asked.isdigit() and int(asked) > 0:
-        return int(asked)
-    try:
-        return os.get_terminal_size(stream.fileno()).columns or 80
-    except (OSError, ValueError, AttributeError):
-        return 80
-
-
-def _color(stream: TextIO) -> bool:
-    """https://no-color.org: set and not empty means none; FORCE_COLOR is its opposite; else only on
-    a terminal."""
-    if os.environ.get("NO_COLOR"):
-        return False
-    if os.environ.get("FORCE_COLOR"):
-        return True
-    return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 @contextmanager
