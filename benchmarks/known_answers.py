@@ -55,6 +55,7 @@ from loaderscope.advisors.schema.report_model import LoaderReport, Recommendatio
 from loaderscope.profiler.record.session.session import RUN_VARIABLE
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.profiler.store.rundir import create_run
+from loaderscope.profiler.store.stacks.stack_request import end_burst
 from overhead import machine, store, tell
 from quiet import add_patience, await_quiet, withheld
 
@@ -139,7 +140,9 @@ def answer(process: subprocess.Popen[str], log: Any) -> dict[str, Any]:
 def advised(folder: Path) -> tuple[LoaderReport, list[Recommendation]]:
     """The report of the loader that gave the most batches, and what is recommended, to any rank, in
     the order of its plan."""
-    loaders = build_report(open_run(next(folder.glob("2*")))).loaders
+    run = next(folder.glob("2*"))
+    end_burst(run)  # the sampler may still be at it
+    loaders = build_report(open_run(run)).loaders
     if not loaders:
         raise CaseFailed("nothing was recorded")
     shown = max(loaders, key=lambda loader: (len(loader.recommendations), loader.batches))
@@ -161,13 +164,13 @@ def judge(
     with tempfile.TemporaryDirectory(prefix="known-answers-") as name:
         folder = Path(name)
         recorded = side("record", case, folder)
+        began = time.perf_counter()
+        loader, recommended = advised(folder)
+        took = time.perf_counter() - began
         if keep is not None:
             run = next(folder.glob("2*"))  # its keeper is a socket
             sockets = shutil.ignore_patterns("keeper")
             shutil.copytree(run, keep / case.name, ignore=sockets, dirs_exist_ok=True)
-        began = time.perf_counter()
-        loader, recommended = advised(folder)
-        took = time.perf_counter() - began
         first = recommended[0] if recommended else None
         rules = [each.rule for each in recommended]
         result: dict[str, Any] = {

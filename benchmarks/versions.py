@@ -39,8 +39,7 @@ FAST = ("--fast", "-m", "not quiet and not slow")
 TOOLS = ("pytest>=8", "pytest-timeout>=2.3", "hypothesis>=6.100", "jsonschema>=4")
 ALSO = ("torchdata", "prometheus-client")  # that the fast tests use
 PANDAS = {"lowest": "pandas<3"}  # the next asks for a newer NumPy
-SDK = "opentelemetry-sdk>=1.26"  # of the same release as the API
-EXTRAS = ("demo", "html", "parquet", "storage", "tensorboard", "opentelemetry")
+EXTRAS = ("demo", "html", "parquet", "storage", "tensorboard")
 PINNED = ("-c", str(ROOT / "constraints.txt"))
 
 VERSIONS = """
@@ -80,7 +79,7 @@ def environment(kind: str, version: str, interpreter: str) -> Path:
         way = "lowest-direct" if kind == "lowest" else "highest"
         uv = [str(folder / "bin/uv"), "pip", "install", "--quiet", "--python", str(python)]
         extras = [word for name in EXTRAS for word in ("--extra", name)]
-        asked = ["--resolution", way, "-r", str(ROOT / "pyproject.toml"), SDK, *extras]
+        asked = ["--resolution", way, "-r", str(ROOT / "pyproject.toml"), *extras]
         subprocess.run([*uv, *asked], check=True)
         # After that, or uv would leave the NumPy that these ask for.
         subprocess.run([*pip, *PINNED, *ALSO, PANDAS.get(kind, "pandas")], check=True)

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 from ...profiler.base.metadata import clean
 from ..case.case import Case
 from ..case.fetching import waited_on
-from ..case.workers import many_small, per_batch
+from ..case.workers import many_small, parts_of_more, per_batch
 from ..code.hot.functions import SAMPLES_MADE, Unknown
 from ..code.hot.in_loop import in_loop
 from ..code.loop_fields import fields_of
+from ..schema.evidence import size
 from ..schema.report_model import Finding, Range
 from ..stacks.stage_parts import Part, parts_of
 from ..stage_model.verdict import LITTLE_TO_GAIN, first_of_epoch
@@ -114,11 +115,13 @@ def _of_the_rest(case: Case) -> Iterator[Finding]:
 
 
 def _handed_over(case: Case) -> str | None:
-    """What of a batch takes most of handing it over: the fields whose objects are pickled, or
-    many small tensors."""
+    """What of a batch takes most of handing it over: the fields whose objects are pickled, large
+    memory, or many small tensors."""
     objects = fields_of(each.path for each in case.inspection.leaves if each.kind != "tensor")
     if objects and case.whatif is not None and case.whatif.objects_share >= MOSTLY:
         return "pickling " + ", ".join(f"batch{clean(each, 40)}" for each in objects[:3])
+    if parts := parts_of_more(case):
+        return f"tensors that are parts of {size(parts[1])}"
     return f"{per_batch(case, 'tensors'):.0f} tensors per batch" if many_small(case) else None
 
 

@@ -46,13 +46,6 @@ def _tree(code: str) -> ast.Module | None:
         return None
 
 
-def parsed_function(lines: Sequence[str]) -> ast.FunctionDef | None:
-    """The function that recorded source begins with, by the same measure."""
-    tree = parsed(lines)
-    first = next(iter(tree.body), None) if tree is not None else None
-    return first if isinstance(first, ast.FunctionDef) else None
-
-
 class Source(str):
     """A value of `loader_code` that is code, such as the name of a function, and not a text."""
 

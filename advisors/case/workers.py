@@ -42,6 +42,8 @@ MANY_TENSORS, TINY_BYTES = 32, 4096
 # A batch's cost is by the byte, not by the call, only from about here: a megabyte takes some 0.1 ms
 # to copy.
 BIG_BYTES = 4_000_000
+# A tensor that is a part of another one is sent with all of that one's memory (pytorch#1995).
+MOSTLY_UNUSED = 4
 # What a thread waits for, by `WAITS` of stack samples.
 WAITS_FOR = {
     "disk": "for the disk",
@@ -73,6 +75,15 @@ def waits_of(case: Case) -> tuple[Doing, ...]:
     stage = case.code_stage("fetch")
     found = stage.doing if stage is not None and stage.samples >= LEAST_SAMPLES else ()
     return tuple(each for each in found if each.kind not in ("compute", "core"))
+
+
+def parts_of_more(case: Case) -> tuple[int, int] | None:
+    """The bytes of a batch's tensors, and of the memory that one is a part of, where that is much
+    more than all of them."""
+    leaves = case.inspection.leaves
+    used = sum(leaf.nbytes or 0 for leaf in leaves)
+    kept = max((leaf.storage_bytes for leaf in leaves), default=0)
+    return (used, kept) if kept > max(BIG_BYTES, MOSTLY_UNUSED * used) else None
 
 
 def workers_busy(case: Case) -> float | None:

@@ -32,13 +32,96 @@ _LITTLE, _SOME, _HALF = (0.005, 0.3), (0.03, 0.5), (0.1, 0.75)
 
 BETTER_CALLS = (
     Better(
-        r"\bgc\.collect\(|\bempty_cache\(|\bcuda\.synchronize\(|^print\(|\b(?:flush|fsync)\(",
+        r"\binspect\.stack\(|\b(?:extract|format|print)_(?:stack|exc|tb)\(|\bfindCaller\b",
+        "Do not look at the call stack for each sample",
+        "leave it out, or follow sys._getframe(1).f_back: inspect.stack() reads source files for "
+        "each frame.",
+        (0.005, 0.2),
+    ),
+    Better(
+        r"\b(?:wandb|mlflow|add_scalars?|add_image|add_figure|add_histogram|savefig|tqdm)\b",
+        "Log less often, and in the loop",
+        "every hundredth batch, in the training process.",
+        _LITTLE,
+    ),
+    Better(
+        r"\b(?:njit|jit\.\w+|torch\.compile|jax\.jit|lambdify|from_pretrained|spacy\.load|"
+        r"load_model|load_state_dict|hub\.load|create_model)\b",
+        "Load or compile this once in each worker",
+        "self.model at first use; what is made in __getitem__ is made for each sample.",
+        _LITTLE,
+    ),
+    Better(
+        r"\bself\.\w*(?:model|backbone|vae|extractor|processor)\(",
+        "Run the model on whole batches, or store its outputs",
+        "store what is not augmented before training; else run it in the training step, on the "
+        "device, under torch.no_grad().",
+        _SOME,
+    ),
+    Better(
+        r"\bgc\.\w+\(|\bempty_cache\(|\bcuda\.synchronize\(|^print\(|\b(?:flush|fsync|getsizeof|"
+        r"memory_info|virtual_memory|memory_allocated|memory_summary|nvidia_smi|tracemalloc)\b",
         "Leave this out",
         "training does without it; or do it once an epoch.",
         (0.0, 0.1),
     ),
     # Arrays. np.vectorize over 65,536 values: 14,260 µs against 18; np.convolve of 32,000 and 8,000
     # values 118,000 against 1,540; 64 of 300,000 drawn 6,100 against 7.
+    Better(
+        r"\bnp\.random\.shuffle\(|\brng\.shuffle\(",
+        "Shuffle with a permutation of indices, not row by row",
+        "x = x[rng.permutation(len(x))]: shuffle() swaps the rows of an array one after another, "
+        "in Python.",
+        (0.01, 0.4),
+    ),
+    Better(
+        r"\b(?:manual_seed|random\.seed|set_state|setstate|get_rng_state|set_rng_state|"
+        r"fork_rng)\(",
+        "Seed once in each worker, not for each sample",
+        "rng = np.random.default_rng((seed, index)) costs a tenth of a new Mersenne Twister, where "
+        "a sample needs a seed of its own.",
+        _SOME,
+    ),
+    Better(
+        r"\b(?:curve_fit|polyfit|minimize\w*|least_squares|fsolve|root_scalar|odeint|solve_ivp|"
+        r"quad|CubicSpline|UnivariateSpline|splrep)\(",
+        "Fit or solve once, before training",
+        "store the parameters with the sample; np.polyfit and np.linalg.lstsq take many series in "
+        "one call.",
+        _LITTLE,
+    ),
+    Better(
+        r"\b(?:Rotation\.|quaternion\w*|transforms3d|euler\w*\()",
+        "Rotate all poses in one call",
+        "Rotation.from_quat(all).apply(points) once; a small matrix product for a single one.",
+        _SOME,
+    ),
+    Better(
+        r"(?:\b(?:np|torch)\.|'s )(?:tile|repeat\w*|kron|broadcast_to)\(",
+        "Broadcast on the device instead of repeating values",
+        "send the values once; x.expand(n, -1), or plain broadcasting after the copy.",
+        _SOME,
+    ),
+    Better(
+        r"\b(?:nonzero|argwhere|flatnonzero|np\.where|torch\.where)\(",
+        "Find these positions once, and keep them",
+        "positions by sample in a list of arrays, made in __init__; to draw one of many, redraw "
+        "until it fits.",
+        _SOME,
+    ),
+    Better(
+        r"\bfloat16\b|\bbfloat16\b|\.half\(",
+        "Compute in float32 on the CPU, not in float16",
+        "x.astype(np.float32) first, and float16 at the end: CPUs convert each value there and "
+        "back.",
+        _SOME,
+    ),
+    Better(
+        r"\b(?:uuid\d|urandom|token_\w+|secrets)\b",
+        "Use a counter or a seeded generator",
+        "next(itertools.count()), or rng.bytes(n): these ask the operating system each time.",
+        _LITTLE,
+    ),
     Better(
         r"\b(?:vectorize|frompyfunc|apply_along_axis)\b",
         "Compute on the whole array, not value by value",
@@ -93,6 +176,13 @@ BETTER_CALLS = (
         "Keep this sorted, instead of sorting it again",
         "sort once and store the order; add to a sorted list with bisect.insort; a stable integer "
         "sort (kind='stable') is faster than sorting Python objects by a key.",
+        _SOME,
+    ),
+    Better(
+        r"\bunique\(.*\b(?:axis|dim)=",
+        "Make one integer of each row, and use np.unique on these",
+        "give each row one integer key first: ((rows - rows.min(0)) * strides).sum(1). Sorting "
+        "whole rows takes several times as long.",
         _SOME,
     ),
     Better(
@@ -162,7 +252,7 @@ BETTER_CALLS = (
         (0.0, 0.3),
     ),
     Better(
-        r"\bnp\.memmap\(|\bopen_memmap\(",
+        r"\bnp\.memmap\(|\bopen_memmap\(|\bmmap\.mmap\(",
         "Map the file once in each worker",
         "self.data = np.memmap(...) at first use, then self.data[index].",
         _HALF,
@@ -216,6 +306,59 @@ BETTER_CALLS = (
     ),
     # Pictures and volumes. getdata of 128²: 2,300 µs against 10.
     Better(
+        r"\b(?:farthest_point\w*|voxel_(?:down_sample|grid)\w*|sample_points\w*|estimate_normals)\b",
+        "Sample or voxelise point clouds once, or on the device",
+        "store the chosen points, or draw at random: farthest-point sampling takes points times "
+        "samples.",
+        (0.005, 0.5),
+    ),
+    Better(
+        r"\b(?:findContours|connectedComponents\w*|regionprops|cv2\.(?:dilate|erode)|morphology\w*|"
+        r"binary_(?:dilation|erosion|closing|opening)|ndimage\.label|skeletonize)\b",
+        "Compute what follows from masks once, and store it",
+        "boxes, contours and distances change only with the mask: make them before training.",
+        _SOME,
+    ),
+    Better(
+        r"\.seek\(",
+        "Store the frames as an array, instead of seeking in the file",
+        "np.save all frames before training, and map them: a picture file is read from its first "
+        "frame to the one that is asked for, and decoded, for each sample.",
+        (0.005, 0.4),
+    ),
+    Better(
+        r"\b(?:iaa|imgaug|ia)\.",
+        "Augment with torchvision v2 or albumentations, not imgaug",
+        "imgaug's augmenters are Python around NumPy; v2 takes whole batches.",
+        _HALF,
+    ),
+    Better(
+        r"\bfromarray\(|\bto_pil_image\(|\bToPILImage\b|\bpil_to_tensor\(|\bto_tensor\(|"
+        r"\bToTensor\b",
+        "Keep uint8 arrays, and convert to float on the device",
+        "torch.from_numpy(array).permute(2, 0, 1) in the worker, .float().div_(255) after the "
+        "copy.",
+        _HALF,
+    ),
+    Better(
+        r"(?:\b(?:F|TF|T|A|v2|functional|transforms)\.|'s )[nN]ormalize\(",
+        "Normalise the batch on the device",
+        "in the training step, after the copy; or store normalised data.",
+        _HALF,
+    ),
+    Better(
+        r"(?:\b(?:np|torch|cv2|F|TF)\.|'s )(?:flip\w*|roll|rot90|[hv]flip)\(",
+        "Flip and roll the batch on the device",
+        "with a mask of the samples to flip, after the copy.",
+        _HALF,
+    ),
+    Better(
+        r"\b(?:time_stretch|pitch_shift|phase_vocoder|split_on_silence|yin|pyin|piptrack)\b",
+        "Stretch and shift recordings once, or on the device",
+        "store a few variants of each before training; torchaudio works on batches.",
+        (0.01, 0.5),
+    ),
+    Better(
         r"\bgetdata\(",
         "Make an array of the picture itself, not of a list of its pixels",
         "np.asarray(picture): getdata() makes a tuple of Python numbers of each pixel.",
@@ -258,7 +401,8 @@ BETTER_CALLS = (
         (0.01, 0.5),
     ),
     Better(
-        r"\b(?:pydicom|dcmread|sitk|SimpleITK|tifffile|rasterio|openslide|czifile)\b",
+        r"\b(?:pydicom|dcmread|sitk|SimpleITK|tifffile|rasterio|openslide|czifile|loadmat|netCDF4|"
+        r"cfgrib|astropy|wfdb|mne|uproot|pretty_midi|music21|mido|pynwb|trimesh|open3d|o3d|laspy)\b",
         "Convert the files once to arrays that can be mapped",
         "np.save each volume before training; then np.load(path, mmap_mode='r')[part].",
         (0.005, 0.4),
@@ -291,7 +435,58 @@ BETTER_CALLS = (
     ),
     # Tables and text
     Better(
-        r"\bgetmembers?\(",
+        r"\.tell\(",
+        "Count positions instead of calling tell() on a text file",
+        "open it in binary and add up len(line): tell() of a text file decodes its buffer again.",
+        _LITTLE,
+    ),
+    Better(
+        r"\blinecache\b|\bgetline\(",
+        "Keep the offsets of all lines, and seek",
+        "offsets once, in an array; then file.seek(offsets[i]), file.readline().",
+        _LITTLE,
+    ),
+    Better(
+        r"\b(?:read_row_group\w*|read_table|iter_batches|read_parquet|read_feather|read_excel|"
+        r"read_hdf|to_table|to_batches)\(",
+        "Read a table file or row group once, for all its samples",
+        "keep the last row group in each worker, and draw samples of one group together; or store "
+        "columns as .npy and map them.",
+        (0.005, 0.4),
+    ),
+    Better(
+        r"\b(?:env|db|conn?)\.(?:begin|cursor)\(|\btxn\b",
+        "Keep one read transaction open in each worker",
+        "self.txn = env.begin(buffers=True) at first use; then self.txn.get(key).",
+        _HALF,
+    ),
+    Better(
+        r"\b(?:ParseFromString|FromString|SerializeToString|parse_single_\w+|tfrecord\w*|"
+        r"msgpack|fastavro|example_pb2)\b|(?<!\.)\btf\.",
+        "Parse the records once, and store arrays",
+        "np.save what they hold before training; or parse a batch of records in one call.",
+        _SOME,
+    ),
+    Better(
+        r"\b(?:df|frame|table|data)\w*\.values\b(?!\()",
+        "Make the table's array once, not for each sample",
+        "self.array = df.to_numpy() in __init__: .values copies a table of several dtypes.",
+        _LITTLE,
+    ),
+    Better(
+        r"\b(?:geopandas|gpd|sjoin|pyproj|geodesic|haversine)\b",
+        "Project and intersect once, for all rows",
+        "store coordinates and the joined ids before training; shapely.STRtree finds candidates.",
+        _LITTLE,
+    ),
+    Better(
+        r"\b(?:pysam|pyfaidx|Fasta|SeqIO|reverse_complement)\b",
+        "Keep sequences as arrays of bytes",
+        "np.frombuffer(text, np.uint8) once for each sequence, and a table of 256 codes.",
+        _SOME,
+    ),
+    Better(
+        r"\bgetmembers?\(|\bextractfile\(",
         "Look members of the tar file up in a dict",
         "members = {each.name: each for each in tar.getmembers()}, once in each worker; then "
         "tar.extractfile(members[name]).",
@@ -305,15 +500,15 @@ BETTER_CALLS = (
     ),
     Better(
         r"\b(?:to_datetime|strptime|strftime|fromisoformat|Timestamp|Timedelta|DatetimeIndex|"
-        r"date_range|dateutil)\b",
+        r"date_range|dateutil|tz_\w+|pytz|isocalendar|holidays)\b",
         "Parse dates once, and keep integers",
         "pd.to_datetime(column, format=...).astype('int64') for all rows in __init__; calendar "
         "fields by integer arithmetic.",
         _LITTLE,
     ),
     Better(
-        r"\b(?:groupby|merge|pivot\w*|get_dummies|factorize|rolling|drop_duplicates|"
-        r"reindex|set_index)\(",
+        r"\b(?:groupby|merge|pivot\w*|get_dummies|factorize|rolling|ewm|pct_change|drop_duplicates|"
+        r"reindex|set_index|talib|pandas_ta)\b",
         "Prepare the table once for all samples",
         "group, join or index in __init__, and keep a dict of arrays or positions by key.",
         _LITTLE,
@@ -372,7 +567,7 @@ BETTER_CALLS = (
         _LITTLE,
     ),
     Better(
-        r"\b(?:unescape|BeautifulSoup|translate|fix_text)\(|\bunicodedata\b",
+        r"\b(?:unescape|BeautifulSoup|translate|fix_text|langdetect)\b|\bunicodedata\b|\.str\.",
         "Clean the texts once, before training",
         "write the cleaned texts to a file, and read these.",
         _LITTLE,
@@ -384,6 +579,24 @@ BETTER_CALLS = (
         (0.005, 0.2),
     ),
     # Plain Python
+    Better(
+        r"\bzip\(\*",
+        "Keep columns, instead of turning rows into them",
+        "np.asarray(rows).T, or one array for each field.",
+        _SOME,
+    ),
+    Better(
+        r"\b(?:set|frozenset)\(|\blist\([\w.]+\.(?:keys|values|items)\(",
+        "Make this set or list once, or redraw until it fits",
+        "in __init__; to draw what is not in a small set, draw again while it is.",
+        _LITTLE,
+    ),
+    Better(
+        r"\blist\(range\(|\bsorted\(range\(",
+        "Draw numbers without a list of all of them",
+        "rng.integers(n), or random.sample(range(n), k).",
+        _LITTLE,
+    ),
     Better(
         r"\b(?:combinations|product|permutations)\(",
         "Make pairs with index arrays, not with itertools",
@@ -420,7 +633,8 @@ BETTER_CALLS = (
         _HALF,
     ),
     Better(
-        r"\b(?:asdict|astuple|model_validate|model_dump|parse_obj|TypeAdapter)\b|pydantic",
+        r"\b(?:asdict|astuple|model_validate|model_dump|parse_obj|TypeAdapter|typeguard|beartype|"
+        r"jaxtyping|check_type)\b|pydantic",
         "Do not copy or check whole records for each sample",
         "use the attributes themselves: asdict() copies everything inside, and a model checks "
         "every field.",
@@ -434,7 +648,7 @@ BETTER_CALLS = (
         _LITTLE,
     ),
     Better(
-        r"\b(?:signature|get_type_hints|getsource|import_module|__import__|isclass)\(|"
+        r"\b(?:signature|get_type_hints|getsource|getmodule|import_module|__import__|isclass)\(|"
         r"^(?:import|from)\b",
         "Inspect and import once, not for each sample",
         "at the top of the module or in __init__.",
@@ -447,13 +661,14 @@ BETTER_CALLS = (
         _LITTLE,
     ),
     Better(
-        r"\b(?:exists|isfile|isdir|getsize|getmtime|stat|realpath|resolve|is_file)\(",
+        r"\b(?:exists|isfile|isdir|getsize|getmtime|stat|realpath|resolve|is_file|abspath|expanduser|"
+        r"expandvars|relpath)\(",
         "Look at files once, in __init__",
         "keep what is found in a list or dict; each look is a request to the file system.",
         _LITTLE,
     ),
     Better(
-        r"\b(?:md5|sha\w+|blake2\w|hashlib|hexdigest)\b",
+        r"\b(?:md5|sha\d+|blake2\w|hashlib|hexdigest)\b",
         "Hash once, or with a faster hash",
         "store the hash with the sample; zlib.crc32 or xxhash are many times as fast.",
         _SOME,
@@ -471,6 +686,18 @@ BETTER_CALLS = (
         "one event loop in each worker, and asyncio.gather for all samples of a batch in "
         "__getitems__.",
         _HALF,
+    ),
+    Better(
+        r"\.pop\(0\)|\.insert\(0,",
+        "Use a deque to take items from the front",
+        "collections.deque, with popleft() or appendleft(): a list moves all remaining items.",
+        (0.0, 0.1),
+    ),
+    Better(
+        r"\bsum\(.*, *\[\]\)",
+        "Join lists with itertools.chain, not with sum()",
+        "list(itertools.chain.from_iterable(lists)): sum() copies all that is joined so far.",
+        (0.0, 0.1),
     ),
     Better(
         r"\.remove\(|\bdel \w+(?:\.\w+)*\[",
@@ -529,5 +756,7 @@ BETTER_CALLS = (
 
 def better_call(text: str | None, call: str | None) -> Better | None:
     """The row for this line, below which that call takes most; None where there is none."""
-    line = f"{text or ''}( # {call or ''}("  # a function's name may stand for its line
+    line = f"{text or ''} # {call or ''}("
+    if (text or "").isidentifier():  # a function's name may stand for its line
+        line = f"{text}({line}"
     return next((row for row in BETTER_CALLS if re.search(row.pattern, line)), None)

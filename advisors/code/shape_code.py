@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...profiler.base.metadata import clean
 from ...profiler.store.inspection import Part
 from .method import Method
-from .shapes import DEQUE, MANY, METHOD, Shape, changing
+from .shapes import DEQUE, MANY, METHOD, PROXY, Shape, changing
 
 
 def kinds_of(part: Part) -> dict[str, str]:
@@ -15,6 +15,7 @@ def kinds_of(part: Part) -> dict[str, str]:
     return {
         **{each.name: each.kind for each in part.attributes},
         **{each.name: DEQUE for each in part.attributes if each.type.endswith(DEQUE)},
+        **{each.name: PROXY for each in part.attributes if each.type.endswith(PROXY)},
         **{f"{each.name}[]": each.items for each in part.attributes if each.items is not None},
         **{f"{name}#": f"{length:,}" for name, length in lengths.items() if length >= MANY},
         **{f"global {each.name}": each.kind for each in part.globals},

@@ -32,7 +32,7 @@ NOT_NEEDED = ("gc.collect", "torch.cuda.empty_cache", "torch.cuda.synchronize")
 # Calls for their effect alone, which no sample needs.
 _TOLD = ("print", "pprint", "flush", "fsync", "write", "debug", "info", "warning", "warn", "log")
 # How objects of a multiprocessing.Manager ask its process.
-_PROXY = "BaseProxy._callmethod"
+_ASKS = "BaseProxy._callmethod"
 _SMALLER = ("resize", "crop", "thumbnail", "interpolate", "downscale", "decimate", "subsample")
 _QUERY = re.compile(r"\bSELECT\b.*\bWHERE\b", re.IGNORECASE | re.DOTALL)
 _DRAWN = ("choice", "choices", "sample")  # a few of many
@@ -78,7 +78,7 @@ _BACK = (
 CHANGES = " changes"
 # The kind of a method that is known to change nothing.
 METHOD = "method"
-DEQUE = "deque"
+DEQUE, PROXY = "deque", "Proxy"
 # What the floats of a batch are, under the name "".
 FLOAT32 = "float32"
 _NUMPY = re.compile(r"\b(?:np|numpy|cv2)\b|from_numpy")
@@ -114,9 +114,9 @@ class Shape:
 
 _OTHER_PROCESS = Shape(
     "other process",
-    "Read this in the process that needs it",
+    "Use a plain dict, list or array, not a Manager's proxy",
     ", and each sample asks another process for it",
-    "make a plain dict or array of it, before training or in each worker.",
+    "fill it before training, or in each worker.",
     0.9,
 )
 _NOT_NEEDED = Shape(
@@ -169,13 +169,6 @@ _FETCHED_AGAIN = Shape(
     "fetch it once before the loop, or fetch only the items.",
     0.5,
 )
-_UNIQUE_ROWS = Shape(
-    "unique rows",
-    "Make one integer of each row, and use np.unique on these",
-    ", and sorts whole rows, which takes several times as long as sorting integers",
-    "give each row one integer key first: ((rows - rows.min(0)) * strides).sum(1).",
-    0.4,
-)
 _POLLS = Shape(
     "polls",
     "Wait for what comes instead of sleeping and asking again",
@@ -211,25 +204,11 @@ _PART_USED = Shape(
     "Values may differ slightly if the order of the two steps matters.",
     waste=False,
 )
-_FRONT = Shape(
-    "front of a list",
-    "Use a deque to take items from the front",
-    ", and a list moves all remaining items each time",
-    "use collections.deque, with popleft() or appendleft().",
-    0.9,
-)
 _REST = Shape(
     "rest of a list",
     "Move an offset instead of copying the rest of a list",
     ", and copies all that is left each time",
     "keep the position up to which it is used, or take items from a collections.deque.",
-    0.9,
-)
-_SUMMED = Shape(
-    "summed lists",
-    "Join lists with itertools.chain, not with sum()",
-    ", and copies everything joined so far for each list",
-    "list(itertools.chain.from_iterable(lists)).",
     0.9,
 )
 _WALKED = Shape(
@@ -305,7 +284,7 @@ def shape_of(
     nothing is known to be wrong with it. `held` are the kinds of the data set's attributes and
     methods. It has "name changes" of those that change, "name[]" for the kind of their items,
     "name#" for the length of those of MANY items, and "global name" for its module's lists."""
-    if _PROXY in called_below:
+    if _ASKS in called_below:
         return _OTHER_PROCESS
     needless, statement = _needless(text), method.at(text)
     if needless is not None or statement is None:
@@ -555,24 +534,17 @@ def _tests_all(loop: ast.For | ast.comprehension, tests: list[ast.expr], line: _
 
 
 def _slow_container(line: _Line) -> Shape | None:
-    """Of a list that is used as a queue, a queue that is used as a list, lists that are summed, or
-    a table that may have no index."""
+    """Of a list that is used as a queue, a queue that is used as a list, a Manager's proxy, or a
+    table that may have no index."""
     for node in line.nodes:
         match node:
             case ast.Constant(str() as text) if _QUERY.search(text):
                 return _SEARCHED_BY_SQL
-            case ast.Call(ast.Name("sum"), [_, ast.List([])]):
-                return _SUMMED
-            case ast.Call(keywords=[*named]) if called(node) == "unique":
-                if any(each.arg in ("axis", "dim") for each in named):
-                    return _UNIQUE_ROWS
-            case ast.Call(ast.Attribute(_, "pop"), [ast.Constant(0)]) | ast.Call(
-                ast.Attribute(_, "insert"), [ast.Constant(0), _]
-            ):
-                return _FRONT
             case ast.Subscript(ast.Name(name), ast.Slice(ast.expr(), None, None)):
                 if isinstance(line.statement, ast.Assign) and node is line.statement.value:
                     return _REST
+            case ast.Attribute(_, name) if line.held.get(name) == PROXY:
+                return _OTHER_PROCESS
             case ast.Subscript(ast.Attribute(_, name), key) if line.held.get(name) == DEQUE:
                 return _WALKED if line.varies(key) else None
             case ast.Call(args=[ast.Attribute(_, name), *_]) if called(node) in _DRAWN:

@@ -103,6 +103,7 @@ class Leaf(Struct, frozen=True):
     # Float values that are all k/255: uint8 would hold them. None: not looked at.
     whole_255ths: bool | None = None
     padding_share: float | None = None  # of the values, trailing zeros or equal fillers
+    storage_bytes: int = 0  # of the memory that the tensor is a part of
 
 
 class Inspection(Struct, frozen=True):

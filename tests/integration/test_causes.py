@@ -21,7 +21,7 @@ pytestmark = [
 ]
 
 PROGRAM = Path(__file__).with_name("causes_programs.py")
-IN_LOOP, HDF5 = "Take this out of the loop", "Read HDF5 in large slices, or from memory"
+IN_LOOP, HDF5 = "Take this out of the loop", "Read HDF5 in large contiguous slices"
 
 
 def first_screen(kind: str, folder: Path) -> str:

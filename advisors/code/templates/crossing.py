@@ -61,6 +61,14 @@ def collate_tensors(samples):
     return tree_map(as_tensor, COLLATE(samples))
 
 
+def cloned(leaf):
+    return leaf.clone() if isinstance(leaf, torch.Tensor) else leaf
+
+
+def collate_cloned(samples):
+    return tree_map(cloned, COLLATE(samples))
+
+
 def narrow(leaf):
     return leaf.float() if isinstance(leaf, torch.Tensor) and leaf.dtype == torch.float64 else leaf
 

@@ -25,6 +25,7 @@ from typing import Any
 
 from ...case.advice import Outcomes, Unmeasured
 from ...case.case import Case
+from ...case.workers import parts_of_more
 from ...schema.evidence import us
 from ...schema.report_model import Range
 
@@ -86,7 +87,7 @@ def examine(case: Case) -> Outcomes:
     if case.has_device and step < SHORT_US:
         parts["the device's step"] = step
     overhead = sum(parts.values())
-    if overhead <= grows or (case.compute_bound and not case.has_device):
+    if overhead <= grows or parts_of_more(case) or (case.compute_bound and not case.has_device):
         return
     yield case.change(
         batch_size=size * TIMES, then="\n", predicted=_in_samples(case, fetch, TIMES)

@@ -4,8 +4,9 @@ What it looks for
     Workers whose batches cost at least 15 % of the waiting to hand over (WAITING_SHARE), because
     they hold more than 32 tensors (MANY_TENSORS) of less than 4 kB each (TINY_BYTES), because more
     than 250 kB of each batch is pickled through the pipe (PICKLED_BYTES) or pickling takes half of
-    the time (OBJECTS_SHARE), or because float64 is sent where float32 would do. If the loop does
-    not read some of the batch's fields, and they are pickled or a quarter of its bytes
+    the time (OBJECTS_SHARE), because its tensors are parts of four times as much memory
+    (MOSTLY_UNUSED), all of which is sent, or because float64 is sent where float32 would do. If the
+    loop does not read some of the batch's fields, and they are pickled or a quarter of its bytes
     (UNREAD_SHARE), these come first.
 
 Why it matters
@@ -33,7 +34,7 @@ from ....profiler.base.metadata import clean
 from ...case.advice import Outcomes
 from ...case.case import Case
 from ...case.code_text import Source
-from ...case.workers import BIG_BYTES, many_small, per_batch
+from ...case.workers import BIG_BYTES, many_small, parts_of_more, per_batch
 from ...code.loader_code import loader_code
 from ...code.loader_form import collate_name
 from ...code.loop_fields import unread
@@ -125,6 +126,15 @@ def _cause(case: Case) -> _Cause | None:
     pickles = pickled > PICKLED_BYTES or objects > OBJECTS_SHARE
     if (found := _unread(case, pickles, objects)) is not None:
         return found
+    if parts := parts_of_more(case):
+        used, kept = parts
+        return _Cause(
+            "Clone parts of large tensors before they leave the worker",
+            f"Its tensors are parts of {size(kept)}, all of which is copied for {size(used)}.",
+            (used / kept, 0.5),
+            "collate_cloned",
+            "Where the data set gives parts to the loop without workers, cloning copies them.",
+        )
     if small := many_small(case):
         return _Cause(
             "Pack the batch's many small tensors into one",

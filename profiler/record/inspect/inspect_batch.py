@@ -81,6 +81,8 @@ def _leaf(path: str, value: Any, with_values: bool) -> dict[str, Any]:
         if kind in ("tensor", "ndarray"):
             facts |= memory_of(value.shape, value.dtype)
             facts["device"] = str(value.device) if kind == "tensor" else "cpu"
+            if kind == "tensor":
+                facts["storage_bytes"] = value.untyped_storage().nbytes()
             if kind == "tensor" and value.is_cpu:
                 facts["pinned"] = value.is_pinned()
             array = as_array(value)

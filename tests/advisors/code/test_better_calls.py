@@ -76,6 +76,8 @@ if os.path.exists(path): | genericpath's exists | Look at files once
 key = hashlib.md5(raw).hexdigest() | | Hash
 with ThreadPoolExecutor(4) as pool: | concurrent's shutdown | pool once
 x = asyncio.run(self.fetch(urls)) | asyncio's run | batch concurrently
+item = self.queue.pop(0) | | deque
+ids = sum(lists, []) | | itertools.chain
 self.free.remove(index) | | middle of a list
 torch.save(self.state_dict(), path) | torch's save | less often
 paths = nx.shortest_path_length(graph) | networkx's shortest_path_length | graphs into arrays
@@ -84,6 +86,38 @@ mol = Chem.MolFromSmiles(smiles) | | molecules
 x = torch.tensor(rows) | | arrays to torch
 x = (x - x.mean()) / x.std() | | statistics
 x = image.astype(np.float32) | | dtype and layout
+if any(f.function == "init" for f in inspect.stack()): | inspect's getmodule | call stack
+wandb.log({"index": index}) | wandb's log | Log less often
+model = AutoModel.from_pretrained(name) | transformers's from_pretrained | Load or compile
+x = self.feature_extractor(wave) | transformers's __call__ | model on whole batches
+np.random.shuffle(points) | | permutation of indices
+torch.manual_seed(index) | torch's manual_seed | Seed once
+a, b = np.polyfit(t, x, 1) | numpy's polyfit | Fit or solve
+r = Rotation.from_quat(q).as_matrix() | | Rotate all
+x = np.tile(x, (64, 1)) | numpy's tile | Broadcast
+near = np.flatnonzero(self.labels == label) | | positions
+name = str(uuid.uuid4()) | uuid's uuid4 | counter
+rows = np.unique(rows, axis=0) | numpy's unique | one integer of each row
+cloud = farthest_point_sample(cloud, 1024) | | point clouds
+image.seek(2 * index) | PIL's seek | frames as an array
+x = x.astype(np.float16) * scale | | float32 on the CPU
+boxes = cv2.findContours(mask, 1, 2) | | follows from masks
+x = iaa.Fliplr(0.5)(image=x) | imgaug's augment_images | imgaug
+x = F.to_tensor(image) | | uint8 arrays
+x = F.normalize(x, mean, std) | torchvision's normalize | Normalise
+x = np.flip(x, 1).copy() | numpy's flip | Flip
+x = librosa.effects.time_stretch(x, rate=r) | librosa's time_stretch | Stretch
+at = self.file.tell() | | text file
+line = linecache.getline(path, index) | linecache's getline | offsets
+table = pq.read_table(path) | pyarrow's read | row group
+with self.env.begin() as txn: | | transaction
+message.ParseFromString(raw) | | records once
+row = self.df.values[index] | pandas's interleave | array once
+point = gpd.points_from_xy(x, y) | geopandas's points_from_xy | Project
+text = self.fasta.fetch("chr1") | pysam's fetch | sequences
+a, b = zip(*pairs) | | Keep columns
+negative = rng.choice(list(self.all - set(seen))) | | set or list once
+order = list(range(n)) | | without a list
 """
 ROWS = [[part.strip() for part in line.split("|")] for line in LINES.strip().splitlines()]
 
@@ -111,6 +145,7 @@ def test_every_row_is_tried_here_and_leaves_less_than_all() -> None:
         ("state = step(state)", "jax's step"),
         ("x = self.normalize(x)", "Data.normalize"),
         ("cfg.read(x)", None),
+        ("x = (x - self.mean) / self.std", None),
         ("", None),
     ],
 )

@@ -102,7 +102,6 @@ return volume[index]"""
         "place = np.searchsorted(self.weights, index)  # -",
         "near = knn(self.few, index)  # -",
         # Work that is done again, or for a part.
-        "joined = sum(self.rows[index], [])  # summed lists",
         "total = sum(self.rows[index])  # -",
         "places = offsets(index)\nnear = [self.table[key][at] for at in places]  # whole for a part",
         "places = offsets(index)\nnear = [self.rows[key][at] for at in places]  # one by one",
@@ -126,7 +125,6 @@ return volume[index]"""
         # A part that depends on all, or all is used besides.
         "x = self.frame[self.columns]  # same\nreturn x[index]",
         "x = self.frame[index]  # -\nreturn x",
-        "x = np.unique(self.cells[index], axis=0)  # unique rows\nreturn x",
         "x = np.unique(self.cells[index])  # -\nreturn x",
         "x = made(self.a[index])  # whole for a part\ny = x[:4]\nreturn y",
         "x = np.sort(self.a[index])  # -\ny = x[:4]\nreturn y",
@@ -354,7 +352,6 @@ return frames[at]"""
 
 def test_containers_searches_and_samples_that_are_thrown_away() -> None:
     text = """\
-oldest = self.items.pop(0)  # front of a list
 rows = self.db.execute("SELECT x FROM events WHERE session = ?", (index,)).fetchall()  # searched by SQL
 state = self.memory[index]  # deque
 near = [key for key, box in self.tiles.items() if box.intersects(index)]  # searched

@@ -330,7 +330,7 @@ def test_an_object_of_a_manager_is_asked_for_by_another_process(tmp_path: Path) 
     below = "BaseProxy._callmethod std/multiprocessing/managers.py:800 > recv std/multiprocessing/connection.py:250"
     made = case(tmp_path, Columned(), idle=0.9)
     found = advice(NAME, seen(made, (f"{GETITEM} > {below}", 95), text="return targets[index]"))
-    assert found.title.startswith("Read this in the process that needs it")
+    assert found.title.startswith("Use a plain dict, list or array")
 
 
 def test_an_own_function_is_named_with_its_hottest_line_and_a_bound(tmp_path: Path) -> None:

@@ -59,6 +59,18 @@ def test_many_tiny_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         torch.testing.assert_close(batch, wanted, rtol=0, atol=0)
 
 
+def test_parts_of_large_tensors_are_cloned(tmp_path: Path) -> None:
+    part = {"path": "['states'][0]", "kind": "tensor", "dtype": "float32", "nbytes": 300_000}
+    case = costly(tmp_path, leaves=[{**part, "storage_bytes": 18_000_000}])
+    found = advice(NAME, case)
+    assert found.title.startswith("Clone parts") and "parts of 18.0 MB" in found.why
+    assert next(e.text for e in findings_of(case) if e.stage == "transfer").endswith("18.0 MB")
+    scope = ran(found.code.partition("\nloader")[0], dataset=[], default_collate=lambda rows: rows)
+    whole = torch.arange(1000)
+    (made,) = scope["collate_cloned"]([whole[:3]])
+    assert made.tolist() == [0, 1, 2] and made.untyped_storage().nbytes() == 3 * 8
+
+
 @pytest.mark.parametrize(
     ("change", "title"),
     [
@@ -78,7 +90,7 @@ test_silent_one_step_away = silent(
     {"tensors": 120, "leaves": [{**TINY, "nbytes": 10_000}]},
     {"tensors": 120, "leaves": [TINY], "pack_ms": 0.05},
     {"pickled_bytes": 200_000},
-    {"leaves": [{**WIDE, "dtype": "torch.float32"}]},
+    {"leaves": [{**WIDE, "dtype": "torch.float32", "storage_bytes": 20_000_000}]},
 )
 
 

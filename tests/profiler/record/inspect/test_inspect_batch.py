@@ -122,6 +122,12 @@ def test_a_large_batch_is_sampled():
     assert whole_255ths(wide) is False
 
 
+def test_a_tensor_says_of_how_much_memory_it_is_a_part():
+    whole, own = torch.zeros(1000), torch.zeros(4)
+    leaves = inspect_batch([whole[:10], own])["leaves"]
+    assert [each["storage_bytes"] for each in leaves] == [4000, 16]
+
+
 def test_no_torch_mode_sees_us():
     batch = [torch.zeros(4, 3, requires_grad=True), torch.zeros(4, 2, dtype=torch.bfloat16)]
     with seen_by_modes() as seen:
