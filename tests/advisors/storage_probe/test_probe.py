@@ -136,9 +136,7 @@ def test_data_that_cannot_be_written_to_is_probed_all_the_same(tmp_path: Path, t
         data.chmod(0o700)
 
 
-def test_with_little_room_the_sample_is_smaller_and_with_none_nothing_is_begun(
-    tmp_path, temp, monkeypatch
-):
+def test_with_little_room_the_sample_is_smaller(tmp_path, temp, monkeypatch):
     data = arrays(tmp_path / "data", 200)
     monkeypatch.setattr(probe, "room", lambda path: 2_000_000)
     assert 0 < run(data, temp, seconds=3).samples < 200

@@ -1,5 +1,4 @@
-"""Rates, factors, pay-offs and sentences, from made-up passes whose answer is known; and passes that
-give the time to each layout."""
+"""Rates, gains and sentences, from made-up passes; and passes that give time to each layout."""
 
 from __future__ import annotations
 

@@ -66,9 +66,7 @@ def test_the_place_is_above_the_data_and_not_within_it(tmp_path, monkeypatch):
 def test_a_folder_that_cannot_serve_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data/below").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "data/below")
-    (tmp_path / "sealed").mkdir(mode=0o500)
-    names = ["data", "data/below", "link", "gone", *(["sealed"] if os.getuid() != 0 else [])]
-    for name in names:
+    for name in ("data", "data/below", "link", "gone"):
         with pytest.raises(UsageError, match="not a folder outside of the data"):
             place([tmp_path / "data"], tmp_path / name)
 
@@ -114,10 +112,9 @@ def test_what_was_written_is_resident_and_after_dropping_it_is_not(tmp_path: Pat
 def test_where_files_live_in_memory_that_is_said() -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         reason = make_cold(files(Path(folder), 3))
-    assert reason is not None and "100% of the pages stayed in memory" in reason
+    assert "100% of the pages stayed in memory" in (reason or "")
 
 
 @of_linux
 def test_a_file_that_is_gone_is_a_reason_too(tmp_path: Path) -> None:
-    reason = make_cold([tmp_path / "gone"])
-    assert reason is not None and "cannot be dropped" in reason
+    assert "cannot be dropped" in (make_cold([tmp_path / "gone"]) or "")
