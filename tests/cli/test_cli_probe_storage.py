@@ -1,5 +1,4 @@
-"""`loaderscope probe-storage`: what it prints, what it returns, and that it leaves nothing
-behind."""
+"""`loaderscope probe-storage`: what it prints and returns, and that it leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -38,7 +37,9 @@ def test_a_folder_is_probed_and_told_as_text_and_as_json_in_a_file(folders, tmp_
     assert main([*probing, *options.split()]) == 0
     assert capsys.readouterr().out == ""
     found = json.loads(target.read_text(encoding="utf-8"))
-    assert (found["samples"], found["whole_files"]) == (5, 12)
+    assert (found["schema"], found["samples"], found["whole_files"]) == (3, 5, 12)
+    files, *_, array = found["layouts"]
+    assert files["gain"] is None and array["gain"].keys() == {"low", "mid", "high"}
     assert os.listdir(temp) == []
 
 
