@@ -11,8 +11,10 @@ from click.testing import CliRunner
 
 from builders import RUN_ID, RunBuilder
 from loaderscope.advisors.assemble.build_report import build_report
+from loaderscope.advisors.rules import all_rules
 from loaderscope.advisors.schema.report_model import Report
-from loaderscope.cli import cli, main
+from loaderscope.cli import cli
+from loaderscope.profiler.doctor import checks
 from loaderscope.profiler.store.run.run_reader import open_run
 from started import LOADERSCOPE, Ended, here, ran
 
@@ -33,14 +35,10 @@ def command(*args: object, cwd: Path | None = None, **env: str) -> Ended:
     return ran([*LOADERSCOPE, *args], env=here(**env), cwd=cwd)
 
 
-# report
-
-
 @pytest.mark.parametrize("name", ["latest", RUN_ID, RUN_ID[:10]])
 def test_report_shows_the_run_by_any_of_its_names(run, name, shows):
     out = shows("report", name)
-    assert "input-bound" in out.splitlines()[0]
-    assert RUN_ID in out
+    assert "input-bound" in out.splitlines()[0] and RUN_ID in out
 
 
 def test_report_in_ten_seconds_in_full_and_one_piece_of_advice(run, shows, fails):
@@ -83,9 +81,6 @@ def test_a_reader_that_has_seen_enough(run: RunBuilder) -> None:
     assert process.returncode == 0
 
 
-# errors
-
-
 @pytest.mark.parametrize("written", [b'{"format": 7}', b"\xff\xfe{", None])
 def test_unreadable_directories_exit_with_2(run, fails, written):
     (run.path / "run.json").unlink()
@@ -94,35 +89,24 @@ def test_unreadable_directories_exit_with_2(run, fails, written):
     fails("report")
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        "report --format xml",
-        "report latest extra",
-        "report -o /nonexistent/dir/x",
-        "list -n 0",
-        "compare",
-        "compare latest nope",
-        "compare latest latest --fail-below 0",
-        "compare latest latest --format parquet",
-        "rules num-workers extra",
-        "run",
-        "run --no-such-option",
-        "run /nonexistent/script.py",
-        "frobnicate",
-        "--frobnicate",
-    ],
-)
-def test_wrong_arguments_exit_with_2_and_one_sentence(run, fails, args):
-    fails(*args.split())
+WRONG = {
+    "report": ("--format xml", "latest extra", "-o /nonexistent/dir/x"),
+    "compare": ("", "latest nope"),
+    "compare latest latest": ("--fail-below 0", "--format parquet"),
+    "run": ("", "--no-such-option", "/nonexistent/script.py"),
+    "": ("list -n 0", "rules num-workers extra", "frobnicate", "--frobnicate"),
+}
+
+
+@pytest.mark.parametrize("verb", WRONG)
+def test_wrong_arguments_exit_with_2_and_one_sentence(run, fails, verb):
+    for arguments in WRONG[verb]:
+        fails(*verb.split(), *arguments.split())
 
 
 def test_the_code_of_a_verb_is_that_of_the_process() -> None:
     done = command("frobnicate")
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1
-
-
-# list, help, doctor
 
 
 def test_list(run, runs_dir, shows, monkeypatch):
@@ -138,51 +122,30 @@ def test_list(run, runs_dir, shows, monkeypatch):
     assert all(line.isprintable() and len(line) <= 100 for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("args", "code", "said"),
-    [
-        ([], 0, "Start here"),
-        (["list"], 0, "loaderscope run"),
-        (["report"], 2, "nothing has been recorded yet"),
-        (["top"], 2, "nothing has been recorded"),
-    ],
-)
-def test_where_nothing_was_recorded(capsys, args, code, said):
-    assert main(args) == code
-    assert said in capsys.readouterr()[code // 2]
+def test_where_nothing_was_recorded(shows, fails) -> None:
+    assert "Start here" in shows() and "loaderscope run" in shows("list")
+    for verb in ("report", "top"):
+        assert "nothing has been recorded" in fails(verb)
 
 
-@pytest.mark.parametrize(
-    "verb", ["run", "report", "compare", "size", "stacks", "try", "list", "rules", "demo", "doctor"]
-)
-def test_every_verb_has_help_with_an_example(verb: str) -> None:
-    result = CliRunner().invoke(cli, [verb, "--help"])
-    assert result.exit_code == 0
-    assert "Example" in result.output
-    assert f"loaderscope {verb}" in result.output
-    assert max(map(len, result.output.splitlines())) <= 80
-
-
-def test_verbs_are_listed_in_the_order_in_which_one_needs_them(shows) -> None:
+def test_help_lists_verbs_in_the_order_of_need_and_each_has_an_example(shows) -> None:
     verbs = shows("--help")
     at = [verbs.index(f"\n  {verb} ") for verb in ("top", "report", "stacks", "compare")]
     assert at == sorted(at)
+    for verb in cli.commands:
+        result = CliRunner().invoke(cli, [verb, "--help"])
+        assert result.exit_code == 0 and "Example" in result.output
+        assert f"loaderscope {verb}" in result.output
+        assert max(map(len, result.output.splitlines())) <= 80
 
 
 def test_doctor_names_every_check(shows) -> None:
-    from loaderscope.profiler.doctor import checks
-
     out = " ".join(shows("doctor").split())
     for check in checks():
         assert f"{check.name}:" in out
 
 
-# rules
-
-
 def test_rules_are_listed_with_their_summaries_and_printed_as_documented(shows, monkeypatch):
-    from loaderscope.advisors.rules import all_rules
-
     monkeypatch.setenv("COLUMNS", "120")
     lines = shows("rules").splitlines()
     assert max(map(len, lines)) <= 120
@@ -193,19 +156,10 @@ def test_rules_are_listed_with_their_summaries_and_printed_as_documented(shows, 
         assert out.startswith(f"{rule.name} ({rule.kind})\n") and rule.doc in out
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("numworkers", "num-workers"),
-        ("getitems", "batched-getitems"),
-        ("xyzzy", "`loaderscope rules` lists them"),
-    ],
-)
-def test_an_unknown_rule_names_the_nearest(fails, name, said):
-    assert said in fails("rules", name)
-
-
-# run
+def test_an_unknown_rule_names_the_nearest(fails) -> None:
+    near = {"numworkers": "num-workers", "getitems": "batched-getitems"}
+    for name, said in {**near, "xyzzy": "`loaderscope rules` lists them"}.items():
+        assert said in fails("rules", name)
 
 
 @pytest.fixture
@@ -223,9 +177,7 @@ def scripts(tmp_path: Path) -> Path:
         ("plain.py", 0, None, "nothing was recorded"),
     ],
 )
-def test_run_leaves_the_scripts_output_and_exit_code_alone(
-    arguments, code, printed, said, scripts, runs_dir
-):
+def test_run_leaves_a_script_alone(arguments, code, printed, said, scripts, runs_dir):
     done = command("run", *arguments.split(), cwd=scripts)
     assert done.returncode == code
     assert done.stdout == (f"args {printed.split()}\n" if printed else "hello\n")

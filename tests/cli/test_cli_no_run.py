@@ -31,10 +31,6 @@ NO_RUNS = {
     "folder": "folder/run.json is not a file",
     "": "'' is not the name of a run",
 }
-UNREADABLE = {
-    "locked": "locked/run.json cannot be read: Permission denied",
-    "described": "described/run.json cannot be read: Permission denied",
-}
 
 
 @pytest.fixture
@@ -48,15 +44,10 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def of(verb: str, name: str) -> list[str]:
-    """The arguments with this name of a run."""
-    return [part.format(name) for part in verb.split()]
-
-
 @pytest.mark.parametrize("verb", VERBS)
 def test_what_is_no_run(verb, places, fails):
     for name, begins in NO_RUNS.items():
-        assert fails(*of(verb, name)).startswith(begins)
+        assert fails(*(part.format(name) for part in verb.split())).startswith(begins)
 
 
 def test_probing_storage_of_what_is_no_run(places, fails):
@@ -90,24 +81,20 @@ def test_folders_that_cannot_be_read(places: Path) -> None:
     command = unprivileged()
     if command is None:
         pytest.skip("permissions do not bind root, and setpriv cannot change that here")
-    for name in UNREADABLE:
+    for name in ("locked", "described"):
         (places / name / "run.json").write_text('{"format": 1}')
     (places / "described" / "run.json").chmod(0)
     (places / "locked").chmod(0)
-    asked = {f"report {name}": says for name, says in UNREADABLE.items()}
-    folder = f"the folder of runs {places / 'locked'} cannot be read: Permission denied"
-    asked["list"] = folder
-    found = {}
+    asked = {f"report {name}": f"{name}/run.json" for name in ("locked", "described")}
+    asked["list"] = f"the folder of runs {places / 'locked'}"
     try:
-        for each in asked:
+        for each, what in asked.items():
             env = here(**({"LOADERSCOPE_DIR": "locked"} if each == "list" else {}))
-            found[each] = ran([*command, *LOADERSCOPE, *each.split()], env=env)
+            ended = ran([*command, *LOADERSCOPE, *each.split()], env=env)
+            says = f"loaderscope: {what} cannot be read: Permission denied\n"
+            assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", says)
     finally:
         (places / "locked").chmod(0o700)
-    for each, says in asked.items():
-        ended = found[each]
-        told = (ended.returncode, ended.stdout, ended.stderr)
-        assert told == (2, "", f"loaderscope: {says}\n")
 
 
 def test_no_terminal(run, fails, shows, runs_dir):

@@ -1,5 +1,4 @@
-"""`loaderscope probe-storage`: what it prints, what it returns, and that it leaves nothing
-behind."""
+"""`loaderscope probe-storage`: what it prints and returns, and that it leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -16,39 +15,32 @@ import pytest
 from loaderscope.cli import main
 from started import LOADERSCOPE, here, until
 
-Capture = pytest.CaptureFixture[str]
-
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
-    folder = tmp_path / "data"
-    folder.mkdir()
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """One of data, and one for copies of it."""
+    data, temp = tmp_path / "data", tmp_path / "temp"
+    for folder in (data, temp):
+        folder.mkdir()
     for n in range(12):
-        np.save(folder / f"{n}.npy", np.full((8, 8), n))
-    return folder
+        np.save(data / f"{n}.npy", np.full((8, 8), n))
+    return data, temp
 
 
-@pytest.fixture
-def temp(tmp_path: Path) -> Path:
-    folder = tmp_path / "temp"
-    folder.mkdir()
-    return folder
-
-
-def test_a_folder_is_probed(data: Path, temp: Path, capsys: Capture) -> None:
-    assert main(["probe-storage", str(data), "--seconds", "20", "--temp", str(temp)]) == 0
+def test_a_folder_is_probed_and_told_as_text_and_as_json_in_a_file(folders, tmp_path, capsys):
+    data, temp = map(str, folders)
+    target, probing = tmp_path / "probe.json", ("probe-storage", data, "--seconds", "20")
+    assert main([*probing, "--temp", temp]) == 0
     out, err = capsys.readouterr()
     assert ".npy: 12 files" in out and "What this means" in out and err == ""
-    assert os.listdir(temp) == []
-
-
-def test_as_json_and_into_a_file(data: Path, temp: Path, tmp_path: Path, capsys: Capture) -> None:
-    target = tmp_path / "probe.json"
-    options = f"--seconds 20 --temp {temp} --files 5 --bytes 1MB --format json -o {target}"
-    assert main(["probe-storage", str(data), *options.split()]) == 0
+    options = f"--temp {temp} --files 5 --bytes 1MB --format json -o {target}"
+    assert main([*probing, *options.split()]) == 0
     assert capsys.readouterr().out == ""
     found = json.loads(target.read_text(encoding="utf-8"))
-    assert (found["samples"], found["whole_files"]) == (5, 12)
+    assert (found["schema"], found["samples"], found["whole_files"]) == (3, 5, 12)
+    files, *_, array = found["layouts"]
+    assert files["gain"] is None and array["gain"].keys() == {"low", "mid", "high"}
+    assert os.listdir(temp) == []
 
 
 @pytest.mark.parametrize(
@@ -64,7 +56,8 @@ def test_what_cannot_be_done_is_one_sentence(arguments, says, run, runs_dir, fai
     assert says in fails("probe-storage", *arguments)
 
 
-def test_ctrl_c_leaves_nothing_behind(data: Path, temp: Path) -> None:
+def test_ctrl_c_leaves_nothing_behind(folders: tuple[Path, Path]) -> None:
+    data, temp = folders
     for n in range(100):  # so much that the probe cannot have ended before the signal
         np.save(data / f"large-{n}.npy", np.full((64, 1024), n))
     command = [*LOADERSCOPE, "probe-storage", data, "--temp", temp, "--seconds", "14"]
@@ -74,6 +67,4 @@ def test_ctrl_c_leaves_nothing_behind(data: Path, temp: Path) -> None:
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=100)
-    assert process.returncode == 130
-    assert os.listdir(temp) == []
-    assert b"Traceback" not in err
+    assert (process.returncode, os.listdir(temp)) == (130, []) and b"Traceback" not in err

@@ -1,5 +1,4 @@
-"""`loaderscope stacks` on runs that have ended: what was recorded, or one sentence. Live runs:
-tests/test_readme_commands.py, tests/integration/test_stacks.py."""
+"""`loaderscope stacks` on runs that ended; on live ones: tests/integration/test_stacks.py."""
 
 from __future__ import annotations
 
@@ -19,16 +18,12 @@ from loaderscope.reports.text.draw import print_sections
 ENDED = f"the run {RUN_ID} is finished: stacks can be taken of a live run only"
 
 
+NONE = "this run holds no stacks: "
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
-    [
-        ("", "this run holds no stacks: "),
-        (RUN_ID, "this run holds no stacks: "),
-        ("--seconds 2", ENDED),
-        ("nope", ""),
-        ("--seconds 0", ""),
-        ("--seconds x", ""),
-    ],
+    [("", NONE), (RUN_ID, NONE), ("--seconds 2", ENDED), ("nope", ""), ("--seconds 0", "")],
 )
 def test_what_cannot_be_shown_is_one_sentence(run, fails, args, said):
     assert said in fails("stacks", *args.split())
@@ -40,10 +35,9 @@ def drawn(run: RunBuilder) -> Callable[..., str]:
     opened = open_run(run.path)
     report = build_report(opened, advice=False)
 
-    def draw(code: object, width: int, **how: bool) -> str:
+    def draw(code: object, width: int) -> str:
         loaders = (replace(report.loaders[0], code=code),)
-        sections = stack_sections(replace(report, loaders=loaders), opened)
-        return print_sections(sections, width, **how)
+        return print_sections(stack_sections(replace(report, loaders=loaders), opened), width)
 
     return draw
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from textual.pilot import Pilot
 
 import inside_samples
-from builders import MS, T0, RunBuilder, epoch_row, loop
+from builders import MS, T0, ProcessBuilder, RunBuilder, epoch_row, loop
 from loaderscope.advisors.schema.evidence import measured
 from loaderscope.advisors.schema.report_model import (
     Basis,
@@ -105,6 +105,16 @@ def train(run: RunBuilder, name: str = "Pictures", ended: bool = True, **facts: 
     config = {"num_workers": 4, "prefetch_factor": 2, "dataset": "train.Pictures", "batch_size": 32}
     process.loader(rows, epochs=epochs, config=config, name=name)
     process.loader(loop(60), config={"dataset": "train.Validation"}, name="Validation")
+
+
+def ranks(runs: Path) -> tuple[RunBuilder, ProcessBuilder]:
+    """A run of two, of which the second has yet to begin."""
+    run = RunBuilder(runs)
+    train(run, rank=0, world_size=2)
+    process = run.process(pid=4001, rank=1, world_size=2)
+    process.loader([], config={"num_workers": 4}, name="Pictures")
+    sampled(run)
+    return run, process
 
 
 def sampled(run: RunBuilder, samples: int = 30) -> None:

@@ -12,7 +12,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from damaged_runs import Files, damaged, files_of, record, write_files
+from damaged_runs import damaged, files_of, record, write_files
 from html_page import Page
 from loaderscope import cli
 from loaderscope.advisors.assemble import build_report as reporting
@@ -46,36 +46,27 @@ DRAWN = (
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run that is damaged. Recorded once."""
-    runs = tmp_path_factory.mktemp("recorded") / "runs"
-    runs.mkdir()
-    return record(runs)
-
-
-@pytest.fixture(scope="module")
-def files(pristine: Path) -> Files:
-    return files_of(pristine)
+    return record(tmp_path_factory.mktemp("recorded") / "runs")
 
 
 @pytest.fixture
-def read_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[Any, Any]]:
+def read_once(monkeypatch: pytest.MonkeyPatch) -> dict[Any, Any]:
     """Each directory is read, and each report built, once: the formats only draw it."""
     kept: dict[Any, Any] = {}
-    open_run, build_report = run_reader.open_run, reporting.build_report
 
-    def open_once(name: Any = "latest", runs: Path | None = None) -> Any:
-        if str(name) not in kept:
-            kept[str(name)] = open_run(name, runs)
-        return kept[str(name)]
+    def once(where: Any, name: str, key: Callable[..., Any]) -> None:
+        make = getattr(where, name)
 
-    def build_once(run: Any, *args: Any, advice: bool = True, **more: Any) -> Report:
-        key = id(run), advice
-        if key not in kept:
-            kept[key] = build_report(run, *args, advice=advice, **more)
-        found: Report = kept[key]
-        return found
+        def made(*args: Any, **how: Any) -> Any:
+            at = key(*args, **how)
+            if at not in kept:
+                kept[at] = make(*args, **how)
+            return kept[at]
 
-    monkeypatch.setattr(run_reader, "open_run", open_once)
-    monkeypatch.setattr(reporting, "build_report", build_once)
+        monkeypatch.setattr(where, name, made)
+
+    once(run_reader, "open_run", lambda run="latest", *_: str(run))
+    once(reporting, "build_report", lambda run, *_, advice=True, **more: (id(run), advice))
     return kept
 
 
@@ -114,18 +105,6 @@ def are_tables(folder: Path) -> None:
                 assert all(map(math.isfinite, known))
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str | None:
-    """What the command printed; None where it said in one sentence why it cannot."""
-    code_ = cli.main(arguments)
-    out, err = capsys.readouterr()
-    if code_ == 0:
-        assert err == ""
-        return out
-    assert code_ == 2 and out == ""
-    assert err.startswith("loaderscope: ") and err.count("\n") == 1 and len(err) > 20
-    return None
-
-
 def replayed(path: Path) -> None:
     """What `loaderscope top` reads and draws: each loader, without its threads."""
     reader = Reader(Follower(path), lambda snapshot: None)
@@ -140,31 +119,33 @@ def replayed(path: Path) -> None:
 
 
 def drawn(snapshot: Snapshot | None) -> None:
-    assert snapshot is not None
-    assert snapshot.advice.problem is None
+    assert snapshot is not None and snapshot.advice.problem is None
     narrow = [(30, overview.stages), (30, workers.timeline)]
     for width, draw in [*((80, each) for each in DRAWN), *narrow]:
-        is_drawn(draw(snapshot, width).plain)
-
-
-def is_drawn(text: str) -> None:
-    if text.strip():
-        is_text(text)
+        if text := draw(snapshot, width).plain.strip():
+            is_text(text)
 
 
 def checked(capsys: Any, check: Callable[[str], object], *arguments: str) -> None:
-    """What the command printed, where it did, is as it should be."""
-    if (text := said(capsys, *arguments)) is not None:
-        check(text)
+    """What the command printed is as it should be, or it said in one sentence why it cannot."""
+    code_ = cli.main(arguments)
+    out, err = capsys.readouterr()
+    if code_ == 0:
+        assert err == ""
+        check(out)
+    else:
+        assert code_ == 2 and out == ""
+        assert err.startswith("loaderscope: ") and err.count("\n") == 1 and len(err) > 20
 
 
 def quick(capsys: Any, run: str, pristine: str) -> None:
-    checks = {"text": is_text, "md": is_text, "json": is_report}
-    for format_, check in checks.items():
+    for format_, check in {"text": is_text, "md": is_text, "json": is_report}.items():
         checked(capsys, check, "report", run, "--format", format_)
     checked(capsys, is_text, "stacks", run)
     checked(capsys, strict_json, "compare", run, pristine, "--format", "json")
-    assert ID in (said(capsys, "list") or "")
+    listed: list[str] = []
+    checked(capsys, listed.append, "list")
+    assert ID in listed[0]
 
 
 LONG = ("html", "perfetto", "parquet", "compare", "top")
@@ -172,19 +153,17 @@ LONG = ("html", "perfetto", "parquet", "compare", "top")
 
 def long(capsys: Any, name: str, run: str, pristine: str, tables: Path) -> None:
     """A format that takes a tenth of a second or more."""
-    if name == "html":
-        checked(capsys, is_html, "report", run, "--format", "html")
-    elif name == "perfetto":
-        checked(capsys, is_trace, "report", run, "--format", "perfetto")
+    if name == "top":
+        replayed(Path(run))
     elif name == "parquet":
         written = ("report", run, "--format", "parquet", "-o", str(tables))
         checked(capsys, lambda text: are_tables(tables), *written)
     elif name == "compare":
-        checked(capsys, is_html, "compare", pristine, run, "--format", "html")
-        for format_ in ("text", "md"):
-            checked(capsys, is_text, "compare", run, pristine, "--format", format_)
+        for format_, check in {"html": is_html, "text": is_text, "md": is_text}.items():
+            checked(capsys, check, "compare", run, pristine, "--format", format_)
     else:
-        replayed(Path(run))
+        check = is_html if name == "html" else is_trace
+        checked(capsys, check, "report", run, "--format", name)
 
 
 # The rest of them is `make test-slow`'s.
@@ -195,15 +174,16 @@ BLOCKS = [
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_damaged_runs(block, files, pristine, tmp_path, read_once, capsys, monkeypatch):
+def test_damaged_runs(block, pristine, tmp_path, read_once, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
+    files = files_of(pristine)
     for seed in range(block, block + BLOCK):
         for known in [key for key in read_once if key != str(pristine)]:
             del read_once[known]
         folder = tmp_path / str(seed)
         run, out = folder / "runs" / ID, folder / "out"
-        out.mkdir(parents=True)
-        run.mkdir(parents=True)
+        for made in (out, run):
+            made.mkdir(parents=True)
         monkeypatch.setenv("LOADERSCOPE_DIR", str(run.parent))
         write_files(damaged(files, seed), run)
         names = LONG if ASKED else [LONG[seed % len(LONG)]]

@@ -3,48 +3,41 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from builders import MS, T0, loop, opened
+from builders import MS, T0, loader_of, loop, opened
 from loaderscope.profiler.store.run.follow import Follower
-from loaderscope.profiler.store.run.run import LoaderRun, Run
 from loaderscope.reports.document.stages import cause_of, slowest_rows
 from loaderscope.reports.words.curves import curves
 from loaderscope.tui.draw import overview
-from loaderscope.tui.facts import LEAST_STEP_NS, Lane, course, lanes
+from loaderscope.tui.facts import LEAST_STEP_NS, course, lanes
 from loaderscope.tui.snapshot import AdviceView, snapshot_of, system_of
 
 
-def recorded(
-    runs: Path, rows: list[dict[str, Any]], config: dict[str, Any] | None = None
-) -> tuple[Run, LoaderRun]:
-    run = opened(runs, rows, config=config, process={"reasons": {"system": "switched off"}})
-    return run, run.loaders[0]
-
-
 def test_the_pace_is_that_of_the_last_moments_and_falls_when_nothing_comes(runs_dir: Path) -> None:
-    slow = loop(100, wait_ms=50, compute_ms=50)
-    fast = loop(1000, wait_ms=2, compute_ms=8, start_ns=T0 + 10 * 10**9)
-    slow[-1].pop("compute_ns")
-    _, loader = recorded(runs_dir, slow + fast)
+    slow, fast = loop(50, 50, 50), loop(1_001, 2, 8, start_ns=T0 + 5 * 10**9)
+    loader = loader_of(runs_dir, slow + fast)
     found = course(loader, None)
-    assert found.now(found.batches) == pytest.approx(100, rel=0.02)
-    assert found.now(found.samples) == pytest.approx(400, rel=0.02)
-    assert found.now(found.lost) == pytest.approx(0.2, abs=0.01)
-    end = T0 + 20 * 10**9
+    now = [found.now(each) for each in (found.batches, found.samples, found.lost)]
+    assert now == pytest.approx([100, 400, 0.2], rel=0.02)
+    end = T0 + 15 * 10**9
     for passed_s, batches_s in ((4, 29), (60, 0)):  # the step that is not over is left out
         later = course(loader, end + passed_s * 10**9)
         assert later.now(later.batches) == pytest.approx(batches_s, rel=0.1)
+    # The course of the newest batches, in steps of time.
+    assert len(found.batches) == 15 * 10**9 // LEAST_STEP_NS - 1
+    assert found.batches[[2, -2]] == pytest.approx([10, 100])
+    assert found.samples[-2] == pytest.approx(400)
+    assert found.lost[[2, -2]] == pytest.approx([0.5, 0.2])
 
 
-def test_the_pace_of_a_loop_faster_than_a_step_of_time(runs_dir: Path) -> None:
-    _, loader = recorded(runs_dir, loop(4_096, wait_ms=0.01, compute_ms=0.09))
-    found = course(loader, None)
+def test_the_pace_of_a_loop_faster_than_a_step_of_time_and_of_none(runs_dir: Path) -> None:
+    found = course(loader_of(runs_dir, loop(4_096, wait_ms=0.01, compute_ms=0.09)), None)
     assert found.now(found.batches) == pytest.approx(10_000, rel=0.01)
-    assert found.now(course(recorded(runs_dir / "one", loop(1))[1], None).batches) is None
+    assert found.now(course(loader_of(runs_dir / "one", loop(1)), None).batches) is None
+    assert len(course(loader_of(runs_dir / "none", []), None).batches) == 0
 
 
 @pytest.mark.parametrize(
@@ -56,7 +49,8 @@ def test_the_pace_of_a_loop_faster_than_a_step_of_time(runs_dir: Path) -> None:
     ],
 )
 def test_the_queue_against_its_room(runs_dir, rows, config, drawn):
-    run, _ = recorded(runs_dir, loop(100, **rows), config)
+    reasons = {"reasons": {"system": "switched off"}}
+    run = opened(runs_dir, loop(100, **rows), config=config, process=reasons)
     assert system_of(run, None) == "switched off"  # its host was not sampled
     follower = Follower(run.path)
     follower.poll()
@@ -64,49 +58,28 @@ def test_the_queue_against_its_room(runs_dir, rows, config, drawn):
     assert " ".join(overview.queue(found.loader, 80).plain.split()).startswith(f"queue {drawn}")
 
 
-def spent(lane: Lane, *kinds: str) -> list[int]:
-    """Time of each kind."""
-    return [int(lane.spans[kind].length_ns.sum()) for kind in kinds]
-
-
 def test_without_workers_the_loop_does_everything(runs_dir: Path) -> None:
-    _, loader = recorded(runs_dir, loop(10, wait_ms=5, compute_ms=5, fetch_ns=4 * MS))
-    found = lanes(loader)
-    (main,) = found.lanes
-    assert spent(main, "fetch", "compute", "wait") == [40 * MS, 50 * MS, 50 * MS]
+    loader = loader_of(runs_dir, loop(10, wait_ms=5, compute_ms=5, fetch_ns=4 * MS))
+    (main,) = lanes(loader).lanes
+    spent = [main.spans[kind].length_ns.sum() for kind in ("fetch", "compute", "wait")]
+    assert spent == [40 * MS, 50 * MS, 50 * MS]
 
 
 def test_time_the_hypervisor_took_has_a_meter_only_where_there_was_some(runs_dir: Path) -> None:
     busy = {"cpu_user_pct": 60.0, "cpu_system_pct": 8.0, "cpu_iowait_pct": 2.0}
-    found = []
-    for idle in (30.0, 10.0):
+    for idle, taken in ((30.0, []), (10.0, [20.0])):
         rows = [{"t_ns": T0 + n * 10**9, **busy, "cpu_idle_pct": idle} for n in range(3)]
         (system,) = opened(runs_dir / str(idle), loop(5), system={"machine": rows}).systems
-        found.append([each.values[-1] for each in curves(system) if "hypervisor" in each.name])
-    assert found == [[], [20.0]]
+        found = [each.values[-1] for each in curves(system) if "hypervisor" in each.name]
+        assert found == taken
 
 
 def test_the_slowest_batches_and_their_causes(runs_dir: Path) -> None:
     rows = loop(200, wait_ms=2, compute_ms=8, fetch_ns=MS, collate_ns=MS // 2)
     rows[150].update(wait_ns=90 * MS, fetch_ns=85 * MS)
     rows[60].update(wait_ns=50 * MS, collate_ns=45 * MS)
-    _, loader = recorded(runs_dir, rows)
-    wait = loader.batches["wait_ns"]
-    found = slowest_rows(wait)[:2]
+    loader = loader_of(runs_dir, rows)
+    found = slowest_rows(loader.batches["wait_ns"])[:2]
     assert found == [150, 60]
     assert [cause_of(loader, row) for row in found] == ["fetch", "collate"]
-
-
-def test_unmeasured_batches_are_no_slow_ones() -> None:
-    assert slowest_rows(np.full(30, -1)) == []
-
-
-def test_the_course_of_the_newest_batches_in_steps_of_time(runs_dir: Path) -> None:
-    slow, fast = loop(50, 50, 50), loop(1_001, 2, 8, start_ns=T0 + 5 * 10**9)
-    _, loader = recorded(runs_dir, slow + fast)
-    found = course(loader, None)
-    assert len(found.batches) == 15 * 10**9 // LEAST_STEP_NS - 1
-    assert found.batches[2] == pytest.approx(10) and found.batches[-2] == pytest.approx(100)
-    assert found.samples[-2] == pytest.approx(400)
-    assert found.lost[[2, -2]] == pytest.approx([0.5, 0.2])
-    assert len(course(recorded(runs_dir / "none", [])[1], None).batches) == 0
+    assert slowest_rows(np.full(30, -1)) == []  # unmeasured

@@ -12,16 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import ContentSwitcher, HelpPanel
 
 from builders import RunBuilder
-from dashboard_samples import (
-    CODE,
-    advised,
-    on_dashboard,
-    press,
-    refresh,
-    sampled,
-    train,
-    with_dashboard,
-)
+from dashboard_samples import CODE, advised, on_dashboard, press, ranks, train, with_dashboard
 from loaderscope.tui.app import Dashboard
 from loaderscope.tui.panel import Banner
 from screen_text import screen_text
@@ -29,12 +20,7 @@ from screen_text import screen_text
 
 @pytest.fixture
 def path(runs_dir: Path) -> Path:
-    run = RunBuilder(runs_dir)
-    train(run, rank=0, world_size=2)
-    process = run.process(pid=4001, rank=1, world_size=2)
-    process.loader([], config={"num_workers": 4}, name="Pictures")
-    sampled(run)
-    return run.path
+    return ranks(runs_dir)[0].path
 
 
 @on_dashboard()
@@ -83,7 +69,7 @@ async def test_themes_and_the_end(app: Dashboard, pilot: Pilot[None]) -> None:
 @on_dashboard()
 async def test_a_run_removed_while_shown_stays(app: Dashboard, pilot: Pilot[None]) -> None:
     shutil.rmtree(app._path)
-    await refresh(app, pilot)
+    await press(app, pilot)
     assert app.snapshot.state == "removed" and "directory was removed" in screen_text(app)
     assert "input-bound" in screen_text(app)
     for key in ("2", "3", "4", "5", "6", "1", "l"):
@@ -95,8 +81,7 @@ def test_a_run_that_died_says_so(runs_dir: Path) -> None:
     train(run, ended=False, host=platform.node(), pid=2**22 + 1, boot_id=None)
 
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:
-        assert app.query_one(Banner).display
-        assert "the run died" in screen_text(app)
+        assert app.query_one(Banner).display and "the run died" in screen_text(app)
 
     with_dashboard(run.path, act)
 

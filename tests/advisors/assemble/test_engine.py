@@ -13,7 +13,7 @@ from loaderscope.advisors.assemble.engine import MORE_THAN_FREE, NOT_PREDICTED, 
 from loaderscope.advisors.assemble.tried import why_not, with_trials
 from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.case.case import Case
-from loaderscope.advisors.schema.report_model import Range, Recommendation
+from loaderscope.advisors.schema.report_model import Range
 from loaderscope.advisors.whatif.accuracy import narrowed
 from loaderscope.profiler.store.run.tuning import Three, Tried, Tuned
 from loaderscope.reports.words.advice_words import effect_text, may_help
@@ -22,10 +22,15 @@ from rule_cases import FakeWhatIf, case_of
 from rule_rows import rows_of
 
 
+def a_case(tmp_path: Path, wait_ms: float, **report: Any) -> Case:
+    rows, epochs = rows_of(wait_ms=wait_ms, compute_ms=5.0)
+    found = case_of(tmp_path, rows, epochs=epochs)
+    return replace(found, report=replace(found.report, **report))
+
+
 @pytest.fixture
 def found_case(tmp_path: Path) -> Case:
-    rows, epochs = rows_of(wait_ms=0.1, compute_ms=5.0)
-    return case_of(tmp_path, rows, epochs=epochs)
+    return a_case(tmp_path, 0.1)
 
 
 LIKELY = Range(1.2, 1.5, 3.0)
@@ -36,19 +41,13 @@ def as_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "narrowed", lambda found: found)
 
 
-def judge(
-    case: Case, predicted: Range = LIKELY, headroom: float | None = 9.0, **more: Any
-) -> tuple[Recommendation, bool] | None:
+def judge(case: Case, predicted: Range = LIKELY, headroom: float | None = 9.0, **more: Any) -> Any:
+    """(the recommendation, whether it is made), or None."""
     verdict = more.pop("verdict", "input-bound")
     case = replace(case, report=replace(case.report, verdict=verdict, headroom=headroom))
     told = {"title": "title", "why": "why", "evidence": {}, "code": "x = 1\n", **more}
     advice = Advice(predicted=predicted, **told)
     return judged(advice.recommendation("num-workers", "speed"), advice, case)
-
-
-def placed(case: Case, copies: float, headroom: float | None, **more: Any) -> Recommendation | None:
-    found = judge(case, headroom=headroom, beside_loading=copies, **more)
-    return found[0] if found is not None and found[1] else None
 
 
 @pytest.mark.parametrize(
@@ -61,11 +60,10 @@ def placed(case: Case, copies: float, headroom: float | None, **more: Any) -> Re
         (0.3, None, "input-bound", 3.0),
     ],
 )
-def test_no_more_is_promised_than_free_loading_and_free_copies(
-    found_case: Case, copies: float, headroom: float | None, verdict: str, high: float | None
-) -> None:
-    found = placed(found_case, copies, headroom, verdict=verdict)
-    assert (found and found.predicted.high) == (high and pytest.approx(high))
+def test_no_more_is_promised_than_free_loading(found_case, copies, headroom, verdict, high):
+    found = judge(found_case, headroom=headroom, beside_loading=copies, verdict=verdict)
+    said = found[0].predicted.high if found and found[1] else None
+    assert said == (high and pytest.approx(high))
 
 
 @pytest.mark.parametrize(
@@ -73,10 +71,10 @@ def test_no_more_is_promised_than_free_loading_and_free_copies(
 )
 @pytest.mark.parametrize("code", ["def read(path):\n    return path\n", "x = 1\n"])
 def test_a_likely_gain_that_is_surely_one_is_recommended(found_case, low, mid, said, code):
-    made = judge(found_case, Range(low, mid, 2.0), code=code)
-    assert made is not None and made[1] is said and made[0].change.code.endswith(code)
+    found, made = judge(found_case, Range(low, mid, 2.0), code=code)
+    assert made is said and found.change.code.endswith(code)
     # What only defines says that it is for the hand.
-    assert made[0].change.code.startswith("# By hand") is code.startswith("def")
+    assert found.change.code.startswith("# By hand") is code.startswith("def")
 
 
 def test_only_what_is_not_done_by_hand_is_narrowed(found_case, monkeypatch) -> None:
@@ -90,9 +88,8 @@ def test_what_is_held_below_free_loading_is_as_unsure_as_that(found_case: Case) 
     shares = {"stall_share": 0.2, "stall_share_low": 0.15, "stall_share_high": 0.25}
     basis = replace(found_case.report.basis, **shares)
     case = replace(found_case, report=replace(found_case.report, basis=basis))
-    found = placed(case, 0.0, 1.15)
-    assert found is not None
-    assert found.predicted.low == pytest.approx(1 / (1 / 1.15 + 0.05))
+    found, made = judge(case, headroom=1.15)
+    assert made and found.predicted.low == pytest.approx(1 / (1 / 1.15 + 0.05))
     assert found.predicted.mid <= found.predicted.high == 1.15  # as the report says it
 
 
@@ -107,14 +104,12 @@ def test_what_is_held_below_free_loading_is_as_unsure_as_that(found_case: Case) 
         ("Use 2 workers", Range(1.05, 1.07, 1.09), 1.15, False, Range(1.05, 1.07, 1.09)),
     ],
 )
-def test_what_is_not_advised_promises_nothing(
-    found_case: Case, title: str, predicted: Range, headroom: float, rejected: bool, left: Range
-) -> None:
+def test_what_is_not_advised(found_case, title, predicted, headroom, rejected, left):
     basis = replace(found_case.report.basis, stall_share=None, stall_share_low=None)
     case = replace(found_case, report=replace(found_case.report, basis=basis))
-    made = judge(case, predicted, headroom, title=title, rejected=rejected)
-    assert made is not None and not made[1] and made[0].predicted == left
-    assert ("gain little" in made[0].why) is not rejected
+    found, made = judge(case, predicted, headroom, title=title, rejected=rejected)
+    assert not made and found.predicted == left
+    assert ("gain little" in found.why) is not rejected
 
 
 def test_what_goes_with_workers_counts_beside_a_loop_that_hardly_computes(found_case: Case) -> None:
@@ -122,14 +117,12 @@ def test_what_goes_with_workers_counts_beside_a_loop_that_hardly_computes(found_
     whatif = FakeWhatIf()
     whatif.released_share = 0.0399
     case = replace(found_case, whatif=whatif)
-    without, other = (
-        judge(case, Range(20.0, 100.0, 400.0), 25.0, asked={"num_workers": workers})
-        for workers in (0, 2)
-    )
-    assert without is not None and other is not None and without[1] and other[1]
-    assert without[0].predicted.mid == 100.0 and MORE_THAN_FREE in without[0].why
-    assert other[0].predicted.mid == 25.0
-    assert other[0].predicted.high == pytest.approx(25.0 / 0.6)
+    asked = ({"num_workers": workers} for workers in (0, 2))
+    found = [judge(case, Range(20.0, 100.0, 400.0), 25.0, asked=each) for each in asked]
+    (without, made), (other, made_too) = found
+    assert made and made_too
+    assert without.predicted.mid == 100.0 and MORE_THAN_FREE in without.why
+    assert (other.predicted.mid, other.predicted.high) == pytest.approx((25.0, 25.0 / 0.6))
 
 
 def test_a_loop_of_which_nothing_can_be_predicted_says_why(found_case: Case) -> None:
@@ -147,9 +140,7 @@ OWN |= {"persistent_workers": False, "in_order": True}
 NONE = {**OWN, "num_workers": 0}
 
 
-def tried(
-    settings: dict[str, Any], outcome: str | None, measured: Three | None, seconds: float = 9.0
-) -> Tried:
+def tried(settings: Any, outcome: str | None, measured: Three, seconds: float = 9.0) -> Tried:
     return Tried(settings, (1.2, 1.5, 1.9), measured, OWN, (), (), outcome, None, seconds)
 
 
@@ -159,22 +150,15 @@ def tuned_by(*trials: Tried) -> Tuned:
 
 @pytest.fixture
 def waiting_case(tmp_path: Path) -> Case:
-    rows, epochs = rows_of(wait_ms=5.0, compute_ms=5.0)
-    found = case_of(tmp_path, rows, epochs=epochs)
-    facts: Any = {"verdict": "input-bound", "headroom": 9.0, "unmeasured": {}}
-    return replace(found, report=replace(found.report, **facts))
+    return a_case(tmp_path, 5.0, verdict="input-bound", headroom=9.0, unmeasured={})
 
 
-def with_trial(
-    case: Case, tuned: Tuned, **params: Any
-) -> tuple[list[Recommendation], list[Recommendation]]:
+def with_trial(case: Case, tuned: Tuned, **params: Any) -> tuple[list[Any], list[Any]]:
     """(recommended, rejected): advice of these settings, of which much is predicted."""
     case = replace(case, loader=replace(case.loader, tuning=tuned))
-    made = judge(case, Range(1.3, 1.5, 1.8), why="Much is expected.", params=params)
-    assert made is not None
-    recommended, rejected = ((made[0],) if made[1] is said else () for said in (True, False))
-    found = replace(case.report, recommendations=recommended, rejected=rejected)
-    section = with_trials(found, tuned)
+    found, made = judge(case, Range(1.3, 1.5, 1.8), why="Much is expected.", params=params)
+    lists = {"recommendations": (found,) * made, "rejected": (found,) * (not made)}
+    section = with_trials(replace(case.report, **lists), tuned)
     return [*section.recommendations], [*section.rejected]
 
 
@@ -194,33 +178,28 @@ def test_what_was_not_faster_is_not_advised(waiting_case: Case, trial: Tried, wh
     assert recommended == [] and rejected.why.startswith(why)
 
 
+SHORT = "too short to tell: ×1.4 (0.30–6.0) in 1 s; predicted ×1.5 (1.3–1.8)"
+
+
 @pytest.mark.parametrize(
-    ("trial", "measured", "tried_", "effect"),
+    ("outcome", "measured", "seconds", "gain", "effect"),
     [
-        (
-            tried(NONE, None, (0.3, 1.4, 6.0), 1.2),
-            None,
-            "undecided",
-            "too short to tell: ×1.4 (0.30–6.0) in 1 s; predicted ×1.5 (1.3–1.8)",
-        ),
-        (tried(NONE, "proven", (2.0, 3.0, 4.5)), 3.0, "proven", "proved ×3.0 (2.0–4.5) in 9 s"),
+        (None, (0.3, 1.4, 6.0), 1.2, None, SHORT),
+        ("proven", (2.0, 3.0, 4.5), 9.0, 3.0, "proved ×3.0 (2.0–4.5) in 9 s"),
     ],
 )
-def test_what_was_tried_is_advised_with_what_it_came_to(
-    waiting_case: Case, trial: Tried, measured: float | None, tried_: str, effect: str
-) -> None:
+def test_advice_that_was_tried(waiting_case, outcome, measured, seconds, gain, effect):
+    trial = tried(NONE, outcome, measured, seconds)
     (advised,), rejected = with_trial(waiting_case, tuned_by(trial), num_workers=0)
-    assert rejected == [] and advised.measured == measured
-    assert advised.tried == tried_ or measured
+    assert (rejected, advised.measured) == ([], gain)
+    assert gain or advised.tried == "undecided"
     assert effect_text(advised).startswith(effect)
 
 
 @pytest.mark.parametrize(
     ("workers", "gain", "against"), [(8, 1.6, True), (8, 1.2, False), (2, 1.2, False), (2, 2, True)]
 )
-def test_other_settings_than_those_proven_are_advised_where_more_is_certain_of_them(
-    waiting_case: Case, workers: int, gain: float, against: bool
-) -> None:
+def test_others_than_the_proven_where_more_is_certain(waiting_case, workers, gain, against):
     best = tried({**OWN, "num_workers": 6}, "proven", (gain - 0.1, gain, gain + 0.1))
     recommended, rejected = with_trial(waiting_case, tuned_by(best), num_workers=workers)
     assert bool(rejected) == against == (not recommended)
@@ -231,9 +210,9 @@ def test_other_settings_than_those_proven_are_advised_where_more_is_certain_of_t
 def test_what_does_not_change_settings_is_advised_all_the_same(waiting_case: Case) -> None:
     best = tuned_by(tried(NONE, "proven", (2.9, 3.0, 3.1)))
     (advised,), rejected = with_trial(waiting_case, best)
-    assert rejected == []
     change = replace(advised.change, params={"num_workers": 2})
-    assert why_not(replace(advised, kind="safety", change=change), best) is None
+    safe = replace(advised, kind="safety", change=change)
+    assert (rejected, why_not(safe, best)) == ([], None)
 
 
 def test_what_was_tried_in_vain_is_not_what_may_help(waiting_case: Case) -> None:

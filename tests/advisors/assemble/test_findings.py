@@ -22,9 +22,7 @@ from stored_sets import Sized
 SETS = stored_sets.__file__
 
 
-def case(
-    tmp_path: Path, fetch_us: int = 8_000, collate_us: int = 10, compute_ms: float = 0.1
-) -> Case:
+def case(tmp_path: Path, fetch_us=8_000, collate_us=10, compute_ms=0.1) -> Case:
     times = {"fetch_ns": fetch_us * US, "collate_ns": collate_us * US, "samples": 4}
     rows, epochs = rows_of(wait_ms=(fetch_us + collate_us) / 1e3, compute_ms=compute_ms, **times)
     return case_of(tmp_path, rows, epochs=epochs, loader=DataLoader(Sized(), batch_size=4))
@@ -32,12 +30,8 @@ def case(
 
 def test_the_line_that_costs_leads_with_the_call_below_it(tmp_path: Path) -> None:
     getitem = f"Rows.__getitem__ {OWN}:41 > Rows.load {OWN}:50"
-    sampled = seen(
-        case(tmp_path),
-        (f"{getitem} > loads std/json/decoder.py:7", 60),
-        (getitem, 20),
-        (f"Rows.__getitem__ {OWN}:42", 20),
-    )
+    stacks = (f"{getitem} > loads std/json/decoder.py:7", 60), (getitem, 20)
+    sampled = seen(case(tmp_path), *stacks, (f"Rows.__getitem__ {OWN}:42", 20))
     first, second = findings_of(sampled)
     assert (first.stage, first.place, first.call) == ("fetch", "patches.py:50", "json loads")
     assert first.share.low < first.share.mid == 0.8 < first.share.high
@@ -57,13 +51,9 @@ def test_a_finding_says_what_was_done_there(tmp_path: Path) -> None:
     outer = f"Rows.__getitem__ {OWN}:41"
     locks = {Wait("lock", "", 4): 50, Wait("sleep"): 5, Wait("compute"): 5}
     peers = {Wait("network", f"10.0.0.{n}:80"): 2 for n in range(5)}
-    sampled = seen(
-        case(tmp_path),
-        (f"{outer} > Rows.load {OWN}:50 > acquire std/threading.py:7", 60, locks),
-        (outer, 30, peers),
-        (f"Rows.__getitem__ {OWN}:43", 10),
-    )
-    locked, asked, unknown = findings_of(sampled)
+    waits = (f"{outer} > Rows.load {OWN}:50 > acquire std/threading.py:7", 60, locks)
+    others = (outer, 30, peers), (f"Rows.__getitem__ {OWN}:43", 10)
+    locked, asked, unknown = findings_of(seen(case(tmp_path), waits, *others))
     assert (locked.doing[0].kind, locked.doing[0].processes) == ("lock", 4)
     assert locked.doing[0].share == 50 / 60
     assert "waits for a lock shared by 4 workers, 83 %)" in finding_text(locked)
@@ -79,9 +69,8 @@ def test_a_data_set_of_a_library_is_named_by_its_functions(tmp_path: Path) -> No
 
 
 def test_without_stacks_stages_are_what_is_known(tmp_path: Path) -> None:
-    bare = case(tmp_path, collate_us=8_000)
-    whole = [(each.stage, each.text) for each in findings_of(bare)]
-    assert whole == [("fetch", None), ("collate", None)]
+    found = findings_of(case(tmp_path, collate_us=8_000))
+    assert [(each.stage, each.text) for each in found] == [("fetch", None), ("collate", None)]
 
 
 @pytest.mark.parametrize(
@@ -102,8 +91,8 @@ def test_what_the_loop_runs_of_the_data_set_costs_though_it_does_not_wait(tmp_pa
     assert costs == [("compute", "stored_sets.py:12", "Sized.reorder", 0.6)] * found
     advised = [each for each in outcomes("hot-function", sampled) if isinstance(each, Advice)]
     assert [each.beside_loading for each in advised] == [0.6] * found
-    if found:
-        assert "60 % of all time" in advised[0].why and "called from patches.py:9" in advised[0].why
+    said = "60 % of all time", "called from patches.py:9"
+    assert all(words in each.why for each in advised for words in said)
 
 
 def unpacking(tmp_path: Path, fetch_ms: float, free: FakeWhatIf) -> Case:
@@ -118,9 +107,9 @@ def unpacking(tmp_path: Path, fetch_ms: float, free: FakeWhatIf) -> Case:
 def test_a_line_of_workers_leads_where_the_loop_would_gain_most_without(tmp_path, gain, leads):
     """Workers that keep the loop's cores busy slow down its unpacking, for which it waits."""
     free = FakeWhatIf(lambda **left: gain if "fetch" in left else 1.05)
-    findings = findings_of(unpacking(tmp_path, 2.0, free))
-    assert findings[0].stage == leads
-    assert all(each.waiting_share < 0.05 for each in findings if each.stage == "fetch")
+    first, *others = findings_of(unpacking(tmp_path, 2.0, free))
+    assert first.stage == leads
+    assert all(each.waiting_share < 0.05 for each in (first, *others) if each.stage == "fetch")
 
 
 @pytest.mark.parametrize(("share", "leads"), [(1.0, "transfer"), (0.3, "fetch")])

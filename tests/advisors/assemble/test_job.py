@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,31 +47,24 @@ def test_the_rank_that_waits_for_data_is_the_slow_one(run: RunBuilder) -> None:
     assert [(each.rank, each.mean_us["wait"]) for each in ranks.each] == waits
 
 
-def test_workers_share_the_making(run: RunBuilder) -> None:
-    for number, (wait, fetch, collate) in enumerate(((1, 20, 1), (30, 100, 5), (1, 20, 1))):
-        times = {"wait_ms": wait, "step_ms": 50, "fetch_ms": fetch, "collate_ns": collate * MS}
-        rank(run, number, workers=2, **times)
-    slow_one = slowest(sections(run)[0])
-    assert (slow_one.rank, slow_one.cause) == (1, "fetch")
-
-
-def test_a_cause_that_no_stage_shows_is_not_made_up(run: RunBuilder) -> None:
-    for number in range(3):
-        rank(run, number, wait_ms=80 if number == 0 else 5, step_ms=100, fetch_ms=10)
+@pytest.mark.parametrize(
+    ("waits", "steps", "fetches", "workers", "told"),
+    [
+        ((1, 30, 1), (50, 50, 50), (20, 100, 20), 2, (1, "fetch", True)),  # workers share it
+        ((80, 5, 5), (100, 100, 100), (10, 10, 10), 0, (0, None, True)),  # no stage shows why
+        ((10, 60), (20, 70), (10, 60), 0, (1, "fetch", False)),  # they do not step together
+    ],
+)
+def test_who_is_slow_and_why(run, waits, steps, fetches, workers, told):
+    for number, (wait, step, fetch) in enumerate(zip(waits, steps, fetches, strict=True)):
+        rank(run, number, wait_ms=wait, step_ms=step, fetch_ms=fetch, workers=workers)
     slow = slowest(sections(run)[0])
-    assert (slow.rank, slow.cause, slow.cause_us) == (0, None, None)
-
-
-def test_ranks_that_do_not_step_together_hold_nobody_up(run: RunBuilder) -> None:
-    rank(run, 0, wait_ms=10, step_ms=20, fetch_ms=10)
-    rank(run, 1, wait_ms=60, step_ms=70, fetch_ms=60)
-    slow = slowest(sections(run)[0])
-    assert (slow.rank, slow.held_up) == (1, False)
+    assert (slow.rank, slow.cause, slow.held_up) == told
+    assert (slow.cause_us is None) == (slow.cause is None)
 
 
 def test_a_loader_that_looks_ahead_holds_the_others_up_all_the_same(run: RunBuilder) -> None:
-    """An epoch's second batch is asked for at once, as Accelerate does: a fast rank then waits for
-    two steps in one."""
+    """An epoch's second batch is asked for at once, as Accelerate does: then one wait is of two."""
     for number, wait_ms in enumerate((10, 40)):
         rows, epochs = [], []
         for epoch in range(3):
@@ -108,13 +102,11 @@ def test_where_no_rank_is_slow(run, numbers, waits, how, high):
 
 def test_loaders_are_one_by_what_they_are_not_by_their_number(run: RunBuilder) -> None:
     """Rank 0 alone validates, before it trains; its validation is a section of its own."""
-    rows = loop(30)
-    for number in range(2):
+    for number, names in enumerate((("validation", "train"), ("train",))):
         process = run.process(pid=4000 + number, rank=number, world_size=2)
-        for name in ("validation", "train") if number == 0 else ("train",):
-            process.loader(rows, epochs=[epoch_row(rows)], name=name)
-    found = sections(run)
-    told = [(each.name, each.rank, each.ranks is not None) for each in found]
+        for name in names:
+            process.loader(loop(30), name=name)
+    told = [(each.name, each.rank, each.ranks is not None) for each in sections(run)]
     assert told == [("validation", 0, False), ("train", 0, True)]
 
 
@@ -130,14 +122,8 @@ def test_advice_is_given_once_for_the_slowest(run: RunBuilder) -> None:
     (section,) = sections(run, advice=True)
     told = [each.rule for each in section.recommendations]
     assert "rank-imbalance" in told and len(told) == len(set(told))
-
-
-def test_the_line_is_the_innermost_of_the_user_s_own(run: RunBuilder) -> None:
-    job(run, slow=2)
-    (section,) = sections(run)
-    seen = type(section)(**{**vars(section), "code": CODE})
-    assert seen.ranks is not None
-    slow = slowest(with_ranks(seen, seen.ranks))
-    most = [spot for spot in CODE.stages["fetch"].lines if spot.total_share >= 0.5]
-    assert most and (slow.file, slow.line) in {(spot.file, spot.line) for spot in most}
-    assert slow.function == most[-1].function
+    # The line is the innermost of the user's own.
+    assert section.ranks is not None
+    slow = slowest(with_ranks(replace(section, code=CODE), section.ranks))
+    (most,) = (spot for spot in CODE.stages["fetch"].lines if spot.total_share >= 0.5)
+    assert (slow.file, slow.line, slow.function) == (most.file, most.line, most.function)

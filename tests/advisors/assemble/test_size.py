@@ -22,16 +22,13 @@ FETCH_MS, COMPUTE_MS = 8.0, 2.0
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """A loop without workers: a batch computes for 8 ms, or half of that and waits for the other,
-    and is trained on for 2 ms."""
+    """Without workers: a batch computes for 8 ms, or half of that and waits, and trains for 2."""
     making = {"fetch_ns": round(FETCH_MS * MS), "collate_ns": 0, "tensors": 2, "bytes": 4096}
     builder = RunBuilder(tmp_path)
     process = builder.process(affinity=4)
     for name, cpu in (("computes", FETCH_MS), ("waits", FETCH_MS / 2)):
-        rows = loop(
-            400, wait_ms=FETCH_MS, compute_ms=COMPUTE_MS, fetch_cpu_ns=round(cpu * MS), **making
-        )
-        process.loader(rows, name=name, config={"num_workers": 0, "batch_size": 4})
+        rows = loop(400, FETCH_MS, COMPUTE_MS, fetch_cpu_ns=round(cpu * MS), **making)
+        process.loader(rows, name=name)
     return open_run(builder.path)
 
 
@@ -51,16 +48,9 @@ def test_cores_do_the_work_of_each_step_and_workers_wait_besides(run: Run) -> No
 def test_the_model_agrees(run: Run, speed: float) -> None:
     whatif = whatif_of(run, *chosen_of(run, "computes"))
     asked = need(whatif, speed, 4)
-    enough, half = (
-        whatif.predict(
-            num_workers=asked.workers,
-            cpus=asked.cpus.mid * share,
-            compute=1 / speed,
-            persistent_workers=True,
-        ).mid
-        * whatif.baseline_batches_per_s
-        for share in (1.0, 0.5)
-    )
+    how = {"num_workers": asked.workers, "compute": 1 / speed, "persistent_workers": True}
+    gains = [whatif.predict(cpus=asked.cpus.mid * share, **how).mid for share in (1.0, 0.5)]
+    enough, half = (gain * whatif.baseline_batches_per_s for gain in gains)
     assert enough > 0.85 * asked.batches_per_s > half
 
 

@@ -18,11 +18,10 @@ from loaderscope.advisors.whatif.workload import workload_of
 S = 1_000 * MS
 
 
-def sample(
-    at_s: float, pid: int, role: int, cpu_s: float, delay_s: float, **values: Any
-) -> dict[str, Any]:
-    of = {"pid": pid, "owner_pid": 4000, "role": role}
-    of |= dict.fromkeys(("loader", "worker"), 0 if role else -1)
+def sample(at_s, pid, cpu_s, delay_s, **values) -> dict[str, Any]:
+    """Of main, whose process is 4000, or of a worker."""
+    of = {"pid": pid, "owner_pid": 4000, "role": int(pid != 4000)}
+    of |= dict.fromkeys(("loader", "worker"), of["role"] - 1)
     times = {"t_ns": T0 + round(at_s * S), "cpu_user_ns": round(cpu_s * S), "cpu_system_ns": 0}
     return {**of, **times, "run_delay_ns": round(delay_s * S), **values}
 
@@ -39,11 +38,11 @@ def ratio(run: Any, in_main: bool = False) -> float | None:
 
 def test_the_ratio_is_of_waiting_ready_to_waiting_ready_and_computing(runs_dir: Path) -> None:
     workers = [
-        sample(t, 5001 + n, 1, cpu_s=3 * n + t * 0.2, delay_s=1 - n + t * 0.6)
+        sample(t, 5001 + n, cpu_s=3 * n + t * 0.2, delay_s=1 - n + t * 0.6)
         for n in (0, 1)
         for t in (1, 4, 9)
     ]
-    main = [sample(t, 4000, 0, cpu_s=t * 0.9, delay_s=t * 0.1) for t in (1, 9)]
+    main = [sample(t, 4000, cpu_s=t * 0.9, delay_s=t * 0.1) for t in (1, 9)]
     run = sampled(runs_dir, [*workers, *main])
     assert ratio(run) == pytest.approx(0.75)
     assert ratio(run, in_main=True) == pytest.approx(0.1)
@@ -53,11 +52,9 @@ def test_the_ratio_is_of_waiting_ready_to_waiting_ready_and_computing(runs_dir: 
     ("samples", "expected"),
     [
         ([], None),
-        # Not counted on this system.
-        ([sample(t, 5001, 1, cpu_s=t, delay_s=t, run_delay_ns=-1) for t in (1, 9)], None),
-        ([sample(t, 5001, 1, cpu_s=t * 0.001, delay_s=t) for t in (1, 9)], None),  # hardly computed
-        # Samples outside the loop do not count.
-        ([sample(t, 5001, 1, cpu_s=t, delay_s=100 * (t == 20)) for t in (1, 9, 20)], 0),
+        ([sample(t, 5001, t, t, run_delay_ns=-1) for t in (1, 9)], None),  # not counted here
+        ([sample(t, 5001, t * 0.001, t) for t in (1, 9)], None),  # hardly computed
+        ([sample(t, 5001, t, 100 * (t == 20)) for t in (1, 9, 20)], 0),  # outside the loop
     ],
 )
 def test_what_was_not_measured_is_unknown(runs_dir: Path, samples: Any, expected: Any) -> None:
@@ -65,7 +62,7 @@ def test_what_was_not_measured_is_unknown(runs_dir: Path, samples: Any, expected
 
 
 def test_the_report_divides_idle_time_into_waiting_for_a_core_and_the_rest(runs_dir: Path) -> None:
-    samples = [sample(t, 5001, 1, cpu_s=t * 0.2, delay_s=t * 0.2) for t in (1, 4, 9)]
+    samples = [sample(t, 5001, cpu_s=t * 0.2, delay_s=t * 0.2) for t in (1, 4, 9)]
     waiting = build_report(sampled(runs_dir, samples)).loaders[0].waiting
     assert waiting is not None and waiting.fetch_idle_share == pytest.approx(0.75)
     # 10 ms of CPU time took 20 ms of a shared core.
@@ -77,36 +74,20 @@ def test_what_is_left_is_never_negative() -> None:
     assert [waiting_besides_core(0.75, each) for each in ratios] == pytest.approx([0.5, 0.0, 0.75])
 
 
-def recorded(
-    runs: Path,
-    busy_pct: float,
-    *,
-    seconds: float = 10.0,
-    machine: dict[str, Any] | None = None,
-    cpus: str | None = None,
-    ranks: int | None = None,
-    **host: Any,
-) -> Any:
-    """A loop of 10 s without workers, which fetches for 40 ms of each 50 ms step, on a machine of
-    eight cores."""
-    facts: dict[str, Any] = {"local_world_size": ranks} | ({} if cpus is None else {"cpus": cpus})
-    times = [T0 + round(n * seconds / 20 * S) for n in range(21)]
+def recorded(runs: Path, busy_pct: float, seconds: float = 10.0, **how: Any) -> Any:
+    """A loop of 10 s that fetches for 40 ms of each 50 ms step, on eight cores. `how`: columns of
+    the machine, and facts of the process and of the host."""
+    times = [n * seconds / 20 for n in range(21)]
     used = {"cpu_user_pct": busy_pct - 5, "cpu_system_pct": 5.0, "cpu_idle_pct": 100 - busy_pct}
-    every = {**used, "cpu_iowait_pct": 0.0, "sampler_cpu_ns": 0, **(machine or {})}
-    main = {"pid": 4000, "owner_pid": 4000, "role": 0, "loader": -1, "worker": -1}
-    main |= {"cpu_system_ns": 0, "run_delay_ns": 0}
-    host["machine"] = [{"t_ns": t, **every} for t in times]
-    host["process"] = [{"t_ns": t, "cpu_user_ns": t - T0, **main} for t in times]
+    used |= {"cpu_iowait_pct": 0.0, "sampler_cpu_ns": 0, **how.get("machine", {})}
+    machine = [{"t_ns": T0 + round(t * S), **used} for t in times]
+    main = [sample(t, 4000, cpu_s=t, delay_s=0) for t in times]
+    system = {"machine": machine, "process": main, **how.get("host", {})}
     rows = loop(200, 40, 10, fetch_ns=40 * MS, fetch_cpu_ns=40 * MS)
-    return opened(runs, rows, process=facts, system=host)
+    return opened(runs, rows, process=how.get("process"), system=system)
 
 
-def share(run: Any) -> float:
-    host = run.host_of(run.processes[0])
-    return others_share(host, effective_cpus(run.processes, host))
-
-
-QUOTA = {"version": 2, "cpu_quota": 4.0, "mem_limit_bytes": None}
+QUOTA = {"cgroup": {"version": 2, "cpu_quota": 4.0, "mem_limit_bytes": None}}
 STOLEN = {"cpu_user_pct": 12.5, "cpu_system_pct": 0.0, "cpu_idle_pct": 37.5}
 
 
@@ -115,19 +96,21 @@ STOLEN = {"cpu_user_pct": 12.5, "cpu_system_pct": 0.0, "cpu_idle_pct": 37.5}
     [
         (12.5, {}, 0.0),  # what the run itself uses
         (62.5, {}, 0.5),
-        (75.0, {"cpus": "0-3"}, 0.25),  # only the cores it may use count
-        (62.5, {"cgroup": QUOTA}, 0.0),  # others may use what a quota leaves
-        (87.5, {"cgroup": QUOTA}, 0.5),
+        (75.0, {"process": {"cpus": "0-3"}}, 0.25),  # only the cores it may use count
+        (62.5, {"host": QUOTA}, 0.0),  # others may use what a quota leaves
+        (87.5, {"host": QUOTA}, 0.5),
         (12.5, {"machine": STOLEN}, 0.0),  # what the hypervisor took is nobody's
-        (62.5, {"machine": STOLEN, "cpus": "0-1"}, 0.0),  # and counts as busy
+        (62.5, {"machine": STOLEN, "process": {"cpus": "0-1"}}, 0.0),  # and counts as busy
         (50.0, {"seconds": 0.3}, 0.0),
-        (50.0, {"ranks": 2}, 0.0),
+        (50.0, {"process": {"local_world_size": 2}}, 0.0),
         (50.0, {"machine": {"cpu_user_pct": float("nan")}}, 0.0),
     ],
 )
 def test_busy_cores_beyond_its_own_are_others(runs_dir, busy_pct, how, others):
-    found = share(recorded(runs_dir, busy_pct, **how))
-    assert found == (None if others is None else pytest.approx(others, abs=1e-6))
+    run = recorded(runs_dir, busy_pct, **how)
+    host = run.host_of(run.processes[0])
+    found = others_share(host, effective_cpus(run.processes, host))
+    assert found == pytest.approx(others, abs=1e-6)
 
 
 def test_workers_that_would_share_their_cores_bring_less(runs_dir: Path) -> None:

@@ -18,9 +18,8 @@ def test_mean_percentiles_and_share(tmp_path: Path) -> None:
     assert (fetch.count, fetch.mean_us) == (101, 50)
     assert (fetch.p50_us, fetch.p95_us, fetch.p99_us) == (50, 95, 99)
     assert fetch.total_s == pytest.approx(101 * 50e-6)
-    assert found["wait"].share == pytest.approx(0.25)
-    assert found["compute"].share == pytest.approx(0.75)
-    assert found["collate"].share == pytest.approx(2.5)  # workers side by side may exceed the step
+    shares = [found[name].share for name in ("wait", "compute", "collate")]
+    assert shares == pytest.approx([0.25, 0.75, 2.5])  # workers side by side may exceed the step
     nothing = stages(loader_of(tmp_path / "none"), None)
     assert all(each.count == 0 and each.reason for each in nothing.values())
 
@@ -37,17 +36,12 @@ def test_cpu_time_is_related_to_the_batches_it_was_measured_on(tmp_path: Path) -
 
 def test_copies_looked_at_stand_for_all_batches(tmp_path: Path) -> None:
     # Of one batch in five, of which one in four had nothing to copy: 2 ms of 10 in the others.
-    rows = loop(
-        100,
-        wait_ms=4,
-        compute_ms=6,
-        h2d_copies=lambda n, t, w: (0 if n % 20 == 0 else 3) if n % 5 == 0 else -1,
-        h2d_ns=lambda n, t, w: 2 * MS if n % 5 == 0 and n % 20 else -1,
-    )
+    copies = lambda n, t, w: (0 if n % 20 == 0 else 3) if n % 5 == 0 else -1  # noqa: E731
+    copied = lambda n, t, w: 2 * MS if n % 5 == 0 and n % 20 else -1  # noqa: E731
+    rows = loop(100, wait_ms=4, compute_ms=6, h2d_copies=copies, h2d_ns=copied)
     found = stages(loader_of(tmp_path, rows), "cuda:0")["h2d"]
     assert (found.count, found.mean_us) == (15, 2000)
-    assert found.share == pytest.approx(0.75 * 0.2)
-    assert found.total_s == pytest.approx(0.15)
+    assert (found.share, found.total_s) == pytest.approx((0.75 * 0.2, 0.15))
 
 
 def test_startup_is_an_epochs_not_a_batchs(tmp_path: Path) -> None:

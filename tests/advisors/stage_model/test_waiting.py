@@ -9,37 +9,26 @@ import numpy as np
 import pytest
 
 from builders import MS, RunBuilder, loader_of, loop
-from loaderscope.advisors.schema.report_model import Waiting
 from loaderscope.advisors.stage_model.verdict import first_of_epoch
 from loaderscope.advisors.stage_model.wait_kinds import LEAST_SAMPLES, wait_kinds
 from loaderscope.advisors.stage_model.waiting import waiting
-from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.stacks.stack_samples import Wait
 from stack_cases import OWN, add_workers, burst, with_bursts
 
 
-def waiting_of(tmp_path: Path, rows: list[dict[str, Any]]) -> Waiting:
+def waiting_of(tmp_path: Path, rows: list[dict[str, Any]]) -> Any:
     loader = loader_of(tmp_path, rows)
-    found = waiting(loader, first_of_epoch(loader.batches["epoch"]))
-    assert found is not None
-    return found
+    return waiting(loader, first_of_epoch(loader.batches["epoch"]))
 
 
-def seconds(found: Waiting) -> dict[str, float]:
+def seconds(found: Any) -> dict[str, float]:
     return {name: round(cause.seconds * 1000, 6) for name, cause in found.causes.items()}
 
 
-def history(ms_before_next: float, **parts: float) -> dict[str, Any]:
-    """Columns of a batch whose fetching began so long before next(), all in ms; `queued` is derived
-    when absent."""
-    fetch, collate, pack = parts.get("fetch", 0), parts.get("collate", 0), parts.get("pack", 0)
-    unpack, pin = parts.get("unpack", 0), parts.get("pin")
-    wait = parts["wait"]
-    sent = -ms_before_next + fetch + collate + pack
-    queued = wait - sent - unpack - (pin or 0)
-    times = {"fetch": fetch, "collate": collate, "pack": pack, "unpack": unpack, "queued": queued}
-    times |= {} if pin is None else {"pin": pin}
-    columns: dict[str, Any] = {f"{name}_ns": round(ms * MS) for name, ms in times.items()}
+def history(ms_before_next: float, wait: float, **parts: float) -> dict[str, Any]:
+    """Columns of a batch whose fetching began so long before next(), all in ms."""
+    parts["queued"] = wait + ms_before_next - sum(parts.values())
+    columns: dict[str, Any] = {f"{name}_ns": round(ms * MS) for name, ms in parts.items()}
     return {**columns, "t_fetch_ns": lambda n, t, w: t - round(ms_before_next * MS)}
 
 
@@ -70,20 +59,17 @@ def test_with_workers_the_wait_is_laid_over_the_batchs_history(tmp_path, before,
 
 
 @pytest.mark.parametrize(
-    ("rows", "expected"),
+    ("rows", "parts", "expected"),
     [
-        (
-            loop(10, wait_ms=10, index_ns=1 * MS, fetch_ns=6 * MS, collate_ns=2 * MS),
-            {"index": 10, "fetch": 60, "collate": 20, "other": 10},
-        ),
-        # Never more than the wait.
-        (loop(1, wait_ms=5, fetch_ns=9 * MS, collate_ns=2 * MS), {"fetch": 5}),
-        # A plain iterable: nothing inside next() was measured.
-        (loop(10, wait_ms=2), {"unknown": 20}),
+        ((10, 10), (1, 6, 2), {"index": 10, "fetch": 60, "collate": 20, "other": 10}),
+        ((1, 5), (0, 9, 2), {"fetch": 5}),  # never more than the wait
+        ((10, 2), (), {"unknown": 20}),  # a plain iterable: nothing inside next() was measured
     ],
 )
-def test_without_workers_waiting_is_the_work(tmp_path: Path, rows: Any, expected: Any) -> None:
-    assert seconds(waiting_of(tmp_path, rows)) == expected
+def test_without_workers_waiting_is_the_work(tmp_path, rows, parts, expected):
+    names = ("index_ns", "fetch_ns", "collate_ns")
+    columns = {name: ms * MS for name, ms in zip(names, parts, strict=False)}
+    assert seconds(waiting_of(tmp_path, loop(*rows, **columns))) == expected
 
 
 def test_busy_workers_are_divided_by_what_they_do(tmp_path: Path) -> None:
@@ -122,31 +108,22 @@ FETCH = f"Rows.__getitem__ {OWN}:41"
 SLEEPS, COMPUTES = Wait("sleep"), Wait("compute")
 
 
-def run_of(tmp_path: Path, workers: int, *stacks: tuple[object, ...]) -> Run:
+def kinds(tmp_path: Path, workers: int, *stacks: tuple[object, ...]) -> Any:
     made = RunBuilder(tmp_path / "run")
     process = made.process(50)
     process.loader(loop(40), config={"num_workers": workers})
     made.system()
     add_workers(process.path, *((0, 0, 60 + number) for number in range(workers)))
-    return with_bursts(made.path, burst(*stacks))
-
-
-def kinds(run: Run):  # type: ignore[no-untyped-def]
+    run = with_bursts(made.path, burst(*stacks))
     return wait_kinds(run, run.processes[0], run.loaders[0])
 
 
 def test_only_waiting_while_batches_are_made_counts(tmp_path: Path) -> None:
-    run = run_of(
-        tmp_path,
-        2,
-        (50, "wait", "", 90, {Wait("pipe"): 90}),
-        (60, "fetch", FETCH, 40, {Wait("lock", "", 2): 20, SLEEPS: 10, COMPUTES: 10}),
-        (61, "collate", FETCH, 10, {Wait("lock", "", 1): 5, Wait("core"): 5}),
-        (61, "idle", "", 90, {Wait("pipe"): 90}),
-        (77, "fetch", FETCH, 90, {Wait("disk"): 90}),
-    )
-    found = kinds(run)
-    assert found is not None
+    main = (50, "wait", "", 90, {Wait("pipe"): 90})
+    one = (60, "fetch", FETCH, 40, {Wait("lock", "", 2): 20, SLEEPS: 10, COMPUTES: 10})
+    other = (61, "collate", FETCH, 10, {Wait("lock", "", 1): 5, Wait("core"): 5})
+    idle, stranger = (61, *main[1:]), (77, "fetch", FETCH, 90, {Wait("disk"): 90})
+    found = kinds(tmp_path, 2, main, one, other, idle, stranger)
     assert found.shares == {"shared lock": 20 / 35, "sleep": 10 / 35, "lock": 5 / 35}
     assert found.shared_lock == 20 / 50
     assert found.share("sleep", "lock", "disk") == pytest.approx(15 / 35)
@@ -154,4 +131,4 @@ def test_only_waiting_while_batches_are_made_counts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("waits", [{}, {SLEEPS: LEAST_SAMPLES - 1}])
 def test_too_few_samples_are_none(tmp_path: Path, waits: dict[Wait, int]) -> None:
-    assert kinds(run_of(tmp_path, 0, (50, "fetch", FETCH, 40, waits))) is None
+    assert kinds(tmp_path, 0, (50, "fetch", FETCH, 40, waits)) is None

@@ -1,5 +1,4 @@
-"""What fetching reads: shares of reading and decoding, sizes of the data set and of the memory
-there is for it."""
+"""What fetching reads: shares of reading and decoding, sizes of the data set and of memory."""
 
 from __future__ import annotations
 
@@ -11,8 +10,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from msgspec.structs import replace
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 import stored_sets
 from loaderscope.advisors.schema.report_model import EpochReads, FileKind, Mount, StorageSummary
@@ -22,12 +20,8 @@ from loaderscope.profiler.base.metadata import clean
 from loaderscope.profiler.base.mounts import Mounts
 from loaderscope.profiler.record.fetch_probe.opened_paths import PathSums
 from loaderscope.profiler.store.probe_totals import ProbeTotals, read_sampled_fetches
-from loaderscope.profiler.store.sampled_fetches import (
-    EpochTotals,
-    MountTotals,
-    SampledFetches,
-    SuffixTotals,
-)
+from loaderscope.profiler.store.sampled_fetches import EpochTotals as Epoch
+from loaderscope.profiler.store.sampled_fetches import MountTotals, SampledFetches, SuffixTotals
 from rule_cases import case_of
 from rule_rows import rows_of
 from storage_cases import SAMPLES, looked, looks_of, memory, stored_case
@@ -44,22 +38,14 @@ class Patches(Listed):
         return 16 * len(self.files)
 
 
-def summary(
-    tmp_path: Path,
-    looks: SampledFetches | None,
-    dataset: Dataset[Any] | None = None,
-    **options: Any,
-) -> StorageSummary:
+def summary(tmp_path: Path, looks: Any, dataset: Any = None, **options: Any) -> StorageSummary:
     loader = DataLoader(dataset if dataset is not None else Listed(), batch_size=4)
     found = stored_case(tmp_path, loader, looks, **options).report.storage
     assert found is not None
     return found
 
 
-def shares(found: StorageSummary) -> tuple[float, float, float]:
-    assert found.reading_share is not None
-    assert found.decoding_share is not None
-    assert found.other_share is not None
+def shares(found: StorageSummary) -> tuple[Any, ...]:
     return found.reading_share, found.decoding_share, found.other_share
 
 
@@ -69,7 +55,6 @@ def test_nothing_is_said_of_data_that_is_not_stored(tmp_path: Path) -> None:
 
 def test_waiting_for_files_is_reading_and_computing_is_decoding(tmp_path: Path) -> None:
     found = summary(tmp_path / "a", looks_of(idle=0.8, fetch_ms=5.0))
-
     copying = (OPEN_US + 100_000 / COPY_BYTES_PER_US) / 5000
     assert shares(found) == pytest.approx((0.8 + copying, 0.2 - copying, 0.0))
     assert found.opens_per_sample == 1.0
@@ -83,15 +68,12 @@ def test_waiting_for_files_is_reading_and_computing_is_decoding(tmp_path: Path) 
 def test_waiting_without_any_disk_is_not_for_files(tmp_path: Path) -> None:
     reading, _, other = shares(summary(tmp_path / "a", looks_of(disk=0)))
     assert reading < 0.01 and other == pytest.approx(0.8)
-
-    assert shares(summary(tmp_path / "b", looks_of(disk=0, mount="nfs4")))[0] > 0.8
-    assert shares(summary(tmp_path / "c", looks_of(disk=0, faults=3)))[0] > 0.8
-    assert shares(summary(tmp_path / "d", replace(looks_of(disk=0), mounts=())))[0] > 0.8
+    for name, elsewhere in (("b", {"mount": "nfs4"}), ("c", {"faults": 3}), ("d", {"mounts": ()})):
+        assert shares(summary(tmp_path / name, looks_of(disk=0, **elsewhere)))[0] > 0.8
 
 
 def test_a_set_that_reads_nothing_waits_for_something_else(tmp_path: Path) -> None:
     found = summary(tmp_path, looks_of(None, read=0), Sized(1000))
-
     assert shares(found) == (0.0, pytest.approx(0.2), pytest.approx(0.8))
     assert found.wait_us_per_open is None
     assert found.reasons["wait_us_per_open"] == "no file was seen being opened"
@@ -102,18 +84,14 @@ def test_without_looks_the_samplers_counters_stand_in(tmp_path: Path) -> None:
     for n, row in enumerate(system["process"]):
         row.update(read_all_bytes=n * 24_000, read_disk_bytes=n * 12_000)
     found = summary(tmp_path, None, system=system)
-
-    assert found.samples == 0
-    assert found.opens_per_sample is None and "opens_per_sample" in found.reasons
+    assert (found.samples, found.opens_per_sample, found.epochs) == (0, None, ())
     assert found.read_bytes_per_sample == pytest.approx(9 * 24_000 / 240)
     assert found.disk_bytes_per_sample == pytest.approx(9 * 12_000 / 240)
     assert found.reading_share == pytest.approx(0.8, abs=0.05)
-    assert found.epochs == ()
 
 
 def test_what_was_not_measured_has_a_reason(tmp_path: Path) -> None:
     found = summary(tmp_path, None)
-
     a_sample = ("opens", "read_bytes", "disk_bytes", "read_calls")
     shares = ("reopened", "reading", "decoding", "other")
     whole = ("wait_us_per_open", "directories", "dataset_bytes", "memory_bytes")
@@ -122,57 +100,40 @@ def test_what_was_not_measured_has_a_reason(tmp_path: Path) -> None:
 
 
 def test_the_reason_looks_give_is_passed_on(tmp_path: Path) -> None:
-    epochs = (EpochTotals(0, 100, SAMPLES, 1, 1, 0, -1, -1, -1, -1),)
-    reasons = {"read_bytes": "no procfs here"}
-    found = summary(tmp_path, replace(looks_of(None, read=0), epochs=epochs, reasons=reasons))
-
+    epochs = (Epoch(0, 100, SAMPLES, 1, 1, 0, -1, -1, -1, -1),)
+    looks = looks_of(None, read=0, epochs=epochs, reasons={"read_bytes": "no procfs here"})
+    found = summary(tmp_path, looks)
     assert found.read_bytes_per_sample is None
     assert found.reasons["read_bytes_per_sample"] == "no procfs here"
 
 
-def test_epochs_are_told_a_sample(tmp_path: Path) -> None:
-    epochs = (
-        EpochTotals(1, 2, 10, 1, 1, 10, 1000, 20, 0, -1),
-        EpochTotals(0, 2, 10, 1, 1, 10, 1000, 20, 1000, 5),
-    )
-    found = summary(tmp_path, replace(looks_of(), epochs=epochs)).epochs
-
-    assert found == (EpochReads(0, 10, 100.0, 100.0, 0.5), EpochReads(1, 10, 100.0, 0.0, None))
-
-
-def test_kinds_and_mounts(tmp_path: Path) -> None:
-    looks = replace(
-        looks_of(),
-        suffixes={".JSON": SuffixTotals(3, 0, 0, 0), ".png": SuffixTotals(9, 4, 400, 200)},
-        mounts=(MountTotals("/data", "lustre", 9),),
-    )
-    found = summary(tmp_path, looks)
-
+def test_kinds_mounts_and_epochs_a_sample(tmp_path: Path) -> None:
+    suffixes = {".JSON": SuffixTotals(3, 0, 0, 0), ".png": SuffixTotals(9, 4, 400, 200)}
+    mounts = (MountTotals("/data", "lustre", 9),)
+    second = Epoch(1, 2, 10, 1, 1, 10, 1000, 20, 0, -1)
+    epochs = (second, Epoch(0, 2, 10, 1, 1, 10, 1000, 20, 1000, 5))
+    found = summary(tmp_path, looks_of(suffixes=suffixes, mounts=mounts, epochs=epochs))
     assert found.kinds == (FileKind(".png", 9, 100.0, 200), FileKind(".json", 3, None, None))
     assert found.mounts == (Mount("/data", "lustre", "network", 9),)
+    first = EpochReads(0, 10, 100.0, 100.0, 0.5)
+    assert found.epochs == (first, EpochReads(1, 10, 100.0, 0.0, None))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [b"/srv/\xc3\xa9t\xc3\xa9/donn\xc3\xa9es", b"/srv/donn\xe9es", b"/srv/data set"],
-    ids=["UTF-8", "Latin-1", "blank"],
-)
+NAMES = {"UTF-8": b"/srv/\xc3\xa9t\xc3\xa9", "Latin-1": b"/srv/donn\xe9es", "blank": b"/srv/a b"}
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_a_network_mount_of_any_name_is_one_everywhere(tmp_path, name, monkeypatch) -> None:
-    table = [
-        SimpleNamespace(mountpoint=path, fstype=kind)
-        for path, kind in (("/", "ext4"), (os.fsdecode(name), "nfs4"))
-    ]
+    kinds = {"/": "ext4", os.fsdecode(name): "nfs4"}
+    table = [SimpleNamespace(mountpoint=path, fstype=kind) for path, kind in kinds.items()]
     monkeypatch.setattr(psutil, "disk_partitions", lambda all: table)
     totals, mounts = ProbeTotals(), Mounts()
     assert PathSums(totals, mounts=mounts).add([os.path.join(name, b"a.png")] * 3, 3) == 3
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "looks-0-m.json").write_text(totals.to_json())
     seen = read_sampled_fetches(tmp_path / "p", 0, "dataloader", {})
-    found = summary(tmp_path / "run", replace(looks_of(), mounts=seen.mounts))
-
+    found = summary(tmp_path / "run", looks_of(mounts=seen.mounts))
     assert found.mounts == (Mount(clean(os.fsdecode(name)), "nfs4", "network", 3),)
-    there = mounts.of(os.path.join(os.fsdecode(name), "set"))
-    assert there is not None and there.type == "nfs4"
 
 
 @pytest.mark.parametrize(
@@ -202,34 +163,38 @@ def test_the_size_of_the_data_set_is_that_of_all_files_it_lists(tmp_path: Path) 
 def test_the_size_of_containers_is_their_own(tmp_path: Path) -> None:
     files = (("lmdb", "/a.mdb", 700), ("lmdb", "/b.mdb", 300), ("hdf5", "/c.h5", None))
     found = summary(tmp_path, looks_of(None, read=100, containers=files), Sized(1000))
-
     assert found.dataset_bytes == 1000
     assert [each.path for each in found.containers] == ["/a.mdb", "/b.mdb", "/c.h5"]
 
 
-def test_a_container_held_by_the_data_set_is_named(tmp_path: Path) -> None:
-    class Mapped(Sized):
-        def __init__(self) -> None:
-            super().__init__(50)
-            self.rows = np.memmap(tmp_path / "x.bin", np.float32, "w+", shape=(50, 10))
+class Mapped(Sized):
+    def __init__(self, path: Path) -> None:
+        super().__init__(50)
+        self.rows = np.memmap(path, np.float32, "w+", shape=(50, 10))
 
-        def __getitem__(self, index: int) -> Any:
-            return np.array(self.rows[index])
 
-    (found,) = summary(tmp_path, looks_of(None, read=0), Mapped()).containers
-    assert (found.kind, found.path, found.bytes) == ("memmap", "dataset.rows", 2000)
-
-    seen = looks_of(None, read=0, containers=(("npy", "/data/rows.npy", 2128),))
-    (found,) = summary(tmp_path / "b", seen, Mapped()).containers
-    assert found.path == "/data/rows.npy"
+@pytest.mark.parametrize(
+    ("dataset", "batch", "named", "seen"),
+    [
+        (Mapped, None, ("memmap", "dataset.rows", 2000), ("npy", "/data/rows.npy", 2128)),
+        # A library that opens files itself is named by the source.
+        (Rows, 0, ("hdf5", "dataset.path", None), ("hdf5", "/data/rows.h5", 9)),
+    ],
+)
+def test_a_container_not_seen_is_named_by_the_data_set(tmp_path, dataset, batch, named, seen):
+    held = dataset(tmp_path / "x.bin") if dataset is Mapped else dataset("/data/rows.h5", 100)
+    for name, containers, told in (("a", (), named), ("b", (seen,), seen)):
+        looks = looks_of(None, read=100, containers=containers)
+        (found,) = summary(tmp_path / name, looks, held, batch=batch).containers
+        assert (found.kind, found.path, found.bytes) == told
 
 
 def test_memory_is_what_processes_leave_of_the_containers_limit(tmp_path: Path) -> None:
     limit = {"cgroup_mem_limit_bytes": 8_000_000_000}
-    assert summary(tmp_path / "a", looks_of(), system=memory()).memory_bytes == 31_000_000_000
-    assert summary(tmp_path / "b", looks_of(), system=memory(**limit)).memory_bytes == 7_000_000_000
-    little = memory(**limit, mem_available_bytes=2_000_000_000)
-    assert summary(tmp_path / "c", looks_of(), system=little).memory_bytes == 2_000_000_000
+    little = {**limit, "mem_available_bytes": 2_000_000_000}
+    for expected, columns in ((31, {}), (7, limit), (2, little)):
+        found = summary(tmp_path / f"{expected}", looks_of(), system=memory(**columns))
+        assert found.memory_bytes == expected * 10**9
 
 
 @pytest.mark.parametrize(
@@ -259,17 +224,6 @@ def test_the_main_suffix_has_more_than_half_of_the_opens(opens: Any, suffix: str
 def test_a_loop_without_timed_fetching_has_no_shares(tmp_path: Path) -> None:
     rows, epochs = rows_of(1, wait_ms=20.0)
     case = case_of(tmp_path, rows, epochs=epochs, loader=DataLoader(Listed(), batch_size=4))
-
     storage = looked(case, looks_of()).report.storage
     assert storage is not None and storage.reading_share is None and storage.opens_per_sample == 1.0
     assert storage.reasons["reading_share"]
-
-
-def test_a_library_that_opens_files_itself_is_named_by_the_source(tmp_path: Path) -> None:
-    rows = Rows("/data/rows.h5", 100)
-    (found,) = summary(tmp_path / "a", looks_of(None, read=100), rows, batch=0).containers
-    assert (found.kind, found.path, found.bytes) == ("hdf5", "dataset.path", None)
-
-    seen = looks_of(None, read=100, containers=(("hdf5", "/data/rows.h5", 9),))
-    (found,) = summary(tmp_path / "b", seen, rows, batch=0).containers
-    assert found.path == "/data/rows.h5"

@@ -10,31 +10,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from loaderscope.advisors.storage_probe import scratch as scratching
 from loaderscope.advisors.storage_probe.page_cache import flush, make_cold, resident_share
-from loaderscope.advisors.storage_probe.scratch import RESERVE_BYTES, place, room
+from loaderscope.advisors.storage_probe.scratch import PREFIX, RESERVE_BYTES, place, room, scratch
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.base.mounts import Mounts
-from made_projects import lay
 from started import here
-
-
-def leftovers(folder: Path) -> list[str]:
-    return [name for name in os.listdir(folder) if name.startswith(scratching.PREFIX)]
-
-
-@pytest.mark.parametrize("error", [ValueError, GeneratorExit])
-def test_the_folder_goes_whatever_ends_the_block(error, tmp_path):
-    with pytest.raises(error), scratching.scratch(tmp_path) as folder:  # noqa: PT012
-        lay(folder, {"deep/er/file": "x"})
-        assert folder.stat().st_mode & 0o777 == 0o700
-        raise error
-    assert leftovers(tmp_path) == []
-
 
 PROGRAM = """
 import sys, time
@@ -49,15 +32,14 @@ with scratch(Path(sys.argv[1])) as folder:
 
 def test_the_folder_goes_when_the_process_is_ended(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
-    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, env=here(), **pipes) as process:
+    with subprocess.Popen(command, env=here(), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stdout.readline() == b"ready\n"
-        assert len(leftovers(tmp_path)) == 1
+        assert [name.startswith(PREFIX) for name in os.listdir(tmp_path)] == [True]
         process.send_signal(signal.SIGHUP)
         time.sleep(0.01)
         process.send_signal(signal.SIGHUP)  # impatience must not leave half of it
         returned = process.wait(100)
-    assert leftovers(tmp_path) == []
+    assert os.listdir(tmp_path) == []
     # The second signal may arrive when all is cleaned up and the first is already on its way out.
     assert returned in (129, -signal.SIGHUP)
 
@@ -65,7 +47,7 @@ def test_the_folder_goes_when_the_process_is_ended(tmp_path: Path) -> None:
 def test_handlers_are_as_they_were(tmp_path: Path) -> None:
     numbers = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
     before = [signal.getsignal(number) for number in numbers]
-    with scratching.scratch(tmp_path):
+    with scratch(tmp_path):
         assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
     assert [signal.getsignal(number) for number in numbers] == before
 
@@ -81,15 +63,10 @@ def test_the_place_is_above_the_data_and_not_within_it(tmp_path, monkeypatch):
         place([data], None)
 
 
-with_shm = pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no second file system")
-
-
 def test_a_folder_that_cannot_serve_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data/below").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "data/below")
-    (tmp_path / "sealed").mkdir(mode=0o500)
-    names = ["data", "data/below", "link", "gone", *(["sealed"] if os.getuid() != 0 else [])]
-    for name in names:
+    for name in ("data", "data/below", "link", "gone"):
         with pytest.raises(UsageError, match="not a folder outside of the data"):
             place([tmp_path / "data"], tmp_path / name)
 
@@ -131,14 +108,13 @@ def test_what_was_written_is_resident_and_after_dropping_it_is_not(tmp_path: Pat
 
 
 @of_linux
-@with_shm
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no second file system")
 def test_where_files_live_in_memory_that_is_said() -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         reason = make_cold(files(Path(folder), 3))
-    assert reason is not None and "100% of the pages stayed in memory" in reason
+    assert "100% of the pages stayed in memory" in (reason or "")
 
 
 @of_linux
 def test_a_file_that_is_gone_is_a_reason_too(tmp_path: Path) -> None:
-    reason = make_cold([tmp_path / "gone"])
-    assert reason is not None and "cannot be dropped" in reason
+    assert "cannot be dropped" in (make_cold([tmp_path / "gone"]) or "")

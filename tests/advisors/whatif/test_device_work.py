@@ -1,5 +1,4 @@
-"""What changes do where a device works beside the program, against loops that can be worked out by
-hand."""
+"""What changes do where a device works beside the program, worked out by hand."""
 
 from __future__ import annotations
 
@@ -17,18 +16,8 @@ from loaderscope.profiler.store.run.device_steps import DeviceSteps, Wait
 LOAD, COPY, KERNEL = 6.0, 4.0, 5.0
 
 
-def model(
-    path: Path,
-    wait: float,
-    compute: float,
-    device: float,
-    stall: float,
-    steps: DeviceSteps | None = None,
-    pin: bool = True,
-    **columns: Any,
-) -> WhatIf:
-    """A loop that computes its batches in LOAD ms and copies them in COPY; all times of a step in
-    ms."""
+def model(path, wait, compute, device, stall, steps=None, pin=True, **columns: Any) -> WhatIf:
+    """A loop that makes a batch in LOAD ms and copies it in COPY; `steps`: seen of the device's."""
     ms = {"fetch_ns": LOAD, "fetch_cpu_ns": LOAD, "h2d_ns": COPY, "h2d_host_ns": COPY}
     ms |= {"compute_device_ns": device, "stall_ns": stall}
     ms |= {name: value for name, value in columns.items() if name.endswith("_ns")}
@@ -45,13 +34,11 @@ def model(
 
 
 def test_copies_that_are_waited_for(tmp_path: Path) -> None:
-    # The kernels of the step before end while the next batch is loaded; its copy is then waited
-    # for.
+    # Kernels of the step before end while a batch is loaded; its copy is then waited for.
     found = model(tmp_path, LOAD, COPY, COPY + KERNEL, LOAD - KERNEL, h2d_blocking=1)
     assert found.misfit == pytest.approx(1, rel=0.01)
-    assert found.predict(non_blocking=True).mid == pytest.approx(
-        (LOAD + COPY) / (COPY + KERNEL), rel=0.01
-    )
+    ahead = (LOAD + COPY) / (COPY + KERNEL)
+    assert found.predict(non_blocking=True).mid == pytest.approx(ahead, rel=0.01)
     assert found.predict(h2d=0.5).mid == pytest.approx((LOAD + COPY) / (LOAD + COPY / 2), rel=0.01)
 
 
@@ -71,13 +58,11 @@ def test_copies_out_of_ordinary_memory_wait_whatever_was_asked(tmp_path: Path) -
 
 
 def test_copies_in_the_way_of_computing(tmp_path: Path) -> None:
-    # The program is ahead of the device, whose step is copy and kernels: 9 ms, though its own takes
-    # 6.1.
+    # The program's own step takes 6.1 ms; the device's, copy and kernels, 9.
     found = model(tmp_path, LOAD, 0.1, COPY + KERNEL, 0.0, h2d_host_ns=0.05)
     assert found.baseline_batches_per_s == pytest.approx(1000 / (COPY + KERNEL), rel=0.01)
-    assert found.predict(copy_stream=True).mid == pytest.approx(
-        (COPY + KERNEL) / (LOAD + 0.1), rel=0.02
-    )
+    beside = (COPY + KERNEL) / (LOAD + 0.1)
+    assert found.predict(copy_stream=True).mid == pytest.approx(beside, rel=0.02)
     assert found.predict(fetch=0.1).mid == pytest.approx(1, abs=0.01)
     seen = DeviceSteps(8, 1.0, ())
     aside = model(tmp_path / "aside", LOAD, 0.1, LOAD + 0.1, 0.0, seen, h2d_host_ns=0.05)
@@ -87,13 +72,11 @@ def test_copies_in_the_way_of_computing(tmp_path: Path) -> None:
 def test_steps_whose_end_is_waited_for(tmp_path: Path) -> None:
     seen = DeviceSteps(8, 0.0, (Wait("item", "train.py:1", None, 1.0, (COPY + KERNEL) * MS),))
     found = model(tmp_path, LOAD, COPY + KERNEL, COPY + KERNEL, LOAD, seen, h2d_host_ns=0.05)
-    assert found.predict(synchronous=False).mid == pytest.approx(
-        (LOAD + COPY + KERNEL) / (COPY + KERNEL), rel=0.02
-    )
+    together = (LOAD + COPY + KERNEL) / (COPY + KERNEL)
+    assert found.predict(synchronous=False).mid == pytest.approx(together, rel=0.02)
     now_and_then = structs.replace(seen, waits=(structs.replace(seen.waits[0], a_step=0.125),))
-    assert (
-        model(tmp_path / "b", LOAD, 9, 9, LOAD, now_and_then).predict(synchronous=False).mid == 1.0
-    )
+    seldom = model(tmp_path / "b", LOAD, 9, 9, LOAD, now_and_then)
+    assert seldom.predict(synchronous=False).mid == 1.0
 
 
 def test_without_device_times_the_loop_is_judged_by_the_program_alone(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -54,15 +55,19 @@ def test_what_taking_a_batch_costs_is_seen_on_ready_ones(tmp_path: Path) -> None
     assert awaited.receive_ns == pytest.approx(0.2 * MS)  # from its sending until it was taken
 
 
-@pytest.mark.parametrize(("cores", "computing"), [(0.0, 0.0), (0.5, 1.0), (1.5, 3.0), (9.0, 4.0)])
+def of_main(cores: float, waiting: float = 0) -> Rows:
+    """Samples, a second apart, of a main process that used so many cores, or was ready to."""
+    used = {"pid": 4000, "role": 0, "cpu_system_ns": 0}
+    spent = {"cpu_user_ns": cores, "run_delay_ns": waiting}
+    times = ((s * 10**9, {name: round(of * s * 1e9) for name, of in spent.items()}) for s in (0, 1))
+    return [{**used, "t_ns": T0 + t, **each} for t, each in times]
+
+
+@pytest.mark.parametrize(("cores", "computing"), [(0.0, 0.0), (1.5, 3.0), (9.0, 4.0)])
 def test_cores_used_while_computing(tmp_path: Path, cores: float, computing: float) -> None:
     # Half of each step is waiting for workers, in which main is idle. It has four threads.
-    main = {"pid": 4000, "role": 0, "cpu_system_ns": 0}
-    samples = [
-        {**main, "t_ns": T0 + s * 10**9, "cpu_user_ns": round(cores * s * 1e9)} for s in (0, 1)
-    ]
     rows = from_workers(200, 5, 5, ready=False, queued_ns=0, unpack_ns=0)
-    found = workload(tmp_path, rows, config={"num_workers": 2}, samples=samples)
+    found = workload(tmp_path, rows, config={"num_workers": 2}, samples=of_main(cores))
     assert found.compute_cores == pytest.approx(computing)
 
 
@@ -94,68 +99,54 @@ def test_the_length_of_an_epoch_that_has_not_ended(tmp_path: Path) -> None:
 
 
 def test_epochs_made_with_other_settings_do_not_count(tmp_path: Path) -> None:
-    """While a loader is tuned, some epochs are those of a candidate: what the code's own take is
-    not their mean."""
-    lanes, start = [], T0
-    for number, fetch_ms in enumerate((10.0, 1.0, 10.0, 1.0)):
-        lanes.append(alone(fetch_ms, fetch_ms, 1.0, 80, epoch=number, start_ns=start))
-        start = lanes[-1][-1]["t_ns"] + 100 * MS
-    rows = [row for lane in lanes for row in lane]
-    run = opened(tmp_path, rows, epochs=[epoch_row(each) for each in lanes])
-    (loader,) = run.loaders
+    """While a loader is tuned, some epochs are those of a candidate."""
+    rows, epochs, switches = Rows(), Rows(), []
     own, other = {"num_workers": 0, "batched": False}, {"num_workers": 0, "batched": True}
-    switches = tuple(
-        Switch(lane[0]["t_ns"] - 1, n, 0, (own, other)[n % 2]) for n, lane in enumerate(lanes)
-    )
-    tuned = replace(loader, tuning=Tuned(own, own, True, "", (), switches)).as_coded()
+    for number, (fetch_ms, settings) in enumerate(((10.0, own), (1.0, other)) * 2):
+        start = rows[-1]["t_ns"] + 100 * MS if rows else T0
+        lane = alone(fetch_ms, fetch_ms, 1.0, 80, epoch=number, start_ns=start)
+        rows += lane
+        epochs.append(epoch_row(lane))
+        switches.append(Switch(start - 1, number, 0, settings))
+    run = opened(tmp_path, rows, epochs=epochs)
+    tuning = Tuned(own, own, True, "", (), tuple(switches))
+    tuned = replace(run.loaders[0], tuning=tuning).as_coded()
     found = workload_of(run, run.processes[0], tuned)
     assert found.measured_inner_ns == pytest.approx(11.1 * MS, rel=0.02)
     assert found.measured_batch_ns == pytest.approx(11.1 * MS, rel=0.1)
-    whole = workload_of(run, run.processes[0], loader)
-    assert whole.measured_batch_ns < 8 * MS
+    assert workload_of(run, run.processes[0], run.loaders[0]).measured_batch_ns < 8 * MS
 
 
 @pytest.mark.parametrize(("wait_ms", "enough"), [(1500.0, True), (15.0, False)])
 def test_a_few_long_batches_are_enough(tmp_path: Path, wait_ms: float, enough: bool) -> None:
     rows = loop(8, wait_ms, 5, fetch_ns=round(wait_ms * MS), fetch_cpu_ns=MS)
-    if not enough:
-        with pytest.raises(TooLittle):
-            workload(tmp_path, rows)
-        return
-    assert WhatIf(workload(tmp_path, rows)).predict(fetch=0.5).mid == pytest.approx(2.0, rel=0.1)
+    with contextlib.nullcontext() if enough else pytest.raises(TooLittle):
+        found = WhatIf(workload(tmp_path, rows)).predict(fetch=0.5)
+        assert found.mid == pytest.approx(2.0, rel=0.1)
 
 
-def recorded(
-    folder: Path, rows: Rows, epochs: Rows, config: Any = None, samples: Any = None
-) -> Workload:
-    process, overhead = {"affinity": 4}, {"hook_ns": 1800.0}
-    told = {"process": process, "overhead": overhead, "samples": samples}
+def recorded(folder: Path, rows: Rows, epochs: Rows, config=None, samples=None) -> Workload:
+    told = {"process": {"affinity": 4}, "overhead": {"hook_ns": 1800.0}, "samples": samples}
     return workload(folder, rows, epochs=epochs, config=config, **told)
 
 
-def permuted(epochs: int, draw_ms: float = 900.0, batches: int = 800) -> tuple[Rows, Rows]:
-    """Drawing takes 0.1 ms a batch and `draw_ms` more with the first of each epoch; all else is 0.2
-    ms."""
+def drawn(folder: Path, epochs: int, draw_ms: int = 900) -> Workload:
+    """Drawing takes 0.1 ms a batch and `draw_ms` more with the first of an epoch; the rest, 0.2."""
     rows, told = Rows(), Rows()
+    parts = {"index_ns": MS // 10, "fetch_ns": MS // 10}
     for epoch in range(epochs):
         start = rows[-1]["t_ns"] + 10 * MS if rows else T0
-        parts = {"index_ns": MS // 10, "fetch_ns": MS // 10}
-        own = loop(batches, 0.25, 0.05, epoch=epoch, start_ns=start, **parts)
-        own[0]["index_ns"] += round(draw_ms * MS)
-        own[0]["wait_ns"] += round(draw_ms * MS)
+        own = loop(800, 0.25, 0.05, epoch=epoch, start_ns=start, **parts)
+        for name in ("index_ns", "wait_ns"):
+            own[0][name] += draw_ms * MS
         for row in own[1:]:
-            row["t_ns"] += round(draw_ms * MS)
+            row["t_ns"] += draw_ms * MS
         rows += own
         told.append(epoch_row(own))
-    return rows, told
-
-
-def drawn(folder: Path, epochs: int, **how: float) -> Workload:
-    rows, told = permuted(epochs, **how)
     return recorded(folder, rows, told)
 
 
-@pytest.mark.parametrize("epochs", [1, 2, 3])
+@pytest.mark.parametrize("epochs", [1, 3])
 def test_a_permutation_is_drawn_once_an_epoch_and_is_no_noise(tmp_path: Path, epochs: int) -> None:
     found = drawn(tmp_path / "drawn", epochs)
     assert found.draw_ns == pytest.approx(900 * MS, rel=0.01)
@@ -166,7 +157,7 @@ def test_a_permutation_is_drawn_once_an_epoch_and_is_no_noise(tmp_path: Path, ep
     assert without.low > 0.5 * without.mid and without.high < 2 * without.mid
     assert model.predict(index=0.0).mid > without.mid
     assert model.predict(index=0.0, draw=1.0).mid < 1.2
-    none = drawn(tmp_path / "none", 2, draw_ms=0.0)
+    none = drawn(tmp_path / "none", 2, draw_ms=0)
     assert none.draw_ns == 0 and WhatIf(none).predict(draw=0.1) == Range(1.0, 1.0, 1.0)
 
 
@@ -182,8 +173,7 @@ CONFIG = {"num_workers": 1, "persistent_workers": True}
 
 
 def test_time_without_cpu_beside_packing_was_waiting_for_the_interpreter(tmp_path: Path) -> None:
-    """50 ms there, of which 5 compute, and 45 while the batch before was pickled: 5 ms without
-    workers."""
+    """50 ms, of which 5 compute, 45 beside pickling the batch before: 5 without workers."""
     found = recorded(tmp_path / "beside", *in_worker(50.0, 5.0, 45.0), CONFIG)
     alone = recorded(tmp_path / "waits", *in_worker(50.0, 5.0, 0.3), CONFIG)
     away, waits = WhatIf(found).predict(num_workers=0), WhatIf(alone).predict(num_workers=0)
@@ -207,22 +197,17 @@ def test_what_main_waited_for_a_core_is_not_drawing(tmp_path: Path) -> None:
     rows, epochs = in_worker(10.0, 9.0, 0.3)
     for row in rows:
         row["index_ns"] = 4 * MS
-    main = {"pid": 4000, "role": 0, "cpu_system_ns": 0}
-    half = ((T0 + s * 10**9, s * 10**9 // 2) for s in (0, 1))
-    samples = [{**main, "t_ns": t, "cpu_user_ns": ns, "run_delay_ns": ns} for t, ns in half]
     quiet = recorded(tmp_path / "quiet", rows, epochs, CONFIG)
-    crowded = recorded(tmp_path / "crowded", rows, epochs, CONFIG, samples)
+    crowded = recorded(tmp_path / "crowded", rows, epochs, CONFIG, of_main(0.5, waiting=0.5))
     assert quiet.index_ns.mean() == 4 * MS and crowded.index_ns.mean() == pytest.approx(2 * MS)
 
 
 def test_what_recording_took_is_taken_off_whole_epochs(tmp_path: Path) -> None:
     """With workers too: it is recording's, and has nothing to do with packing."""
     rows, epochs = in_worker(10.0, 9.0, 0.3)
+    plain = recorded(tmp_path / "plain", rows, epochs, CONFIG)
     noted = [{**row, "own_ns": MS // 20} for row in rows]
-    plain, ours = (
-        recorded(tmp_path / name, lane, epochs, CONFIG)
-        for name, lane in (("plain", rows), ("noted", noted))
-    )
+    ours = recorded(tmp_path / "noted", noted, epochs, CONFIG)
     assert plain.measured_batch_ns - ours.measured_batch_ns == pytest.approx(MS / 20)
     assert float(np.median(plain.compute_ns - ours.compute_ns)) == pytest.approx(MS / 20)
 

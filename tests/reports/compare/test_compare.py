@@ -1,5 +1,4 @@
-"""Comparing runs: known differences are found, chance is not taken for one, and nothing is said
-that cannot be."""
+"""Comparing runs: known differences are found, and chance is not taken for one."""
 
 from __future__ import annotations
 
@@ -25,12 +24,9 @@ from report_samples import EVIL, full_run, hostile_report
 Rows = list[dict[str, Any]]
 
 
-def noisy(
-    *, batches: int = 400, wait_ms: float = 5, compute_ms: float = 20, seed: int = 0, **more: Any
-) -> Rows:
-    """A loop whose waiting and computing vary from batch to batch, independently; with a drift, it
-    gets slower."""
-    random, drift_ms = np.random.default_rng(seed), more.pop("drift_ms", 0)
+def noisy(batches=400, wait_ms=5.0, compute_ms=20.0, seed=0, drift_ms=0.0, **more: Any) -> Rows:
+    """A loop whose waiting and computing vary by themselves; with `drift_ms`, it gets slower."""
+    random = np.random.default_rng(seed)
     rows = loop(batches, **more)
     t = rows[0]["t_ns"]
     for n, row in enumerate(rows):
@@ -42,9 +38,7 @@ def noisy(
     return rows
 
 
-def recorded(
-    tmp_path: Path, name: str, rows: Rows, config: dict[str, Any] | None = None, **facts: Any
-) -> Run:
+def recorded(tmp_path: Path, name: str, rows: Rows, config: Any = None, **facts: Any) -> Run:
     builder = RunBuilder(tmp_path, name, **facts)
     builder.process().loader(rows, epochs=[epoch_row(rows)], config=config)
     return open_run(builder.path)
@@ -60,8 +54,7 @@ def test_a_known_difference_is_found_within_its_range(tmp_path: Path) -> None:
     after = recorded(tmp_path, "b", noisy(wait_ms=5, compute_ms=20, seed=2))
     (loader,) = compared(before, after).loaders
     found = loader.throughput
-    assert found.real and found.factor
-    assert found.factor.low < 1.6 < found.factor.high
+    assert found.real and found.factor and found.factor.low < 1.6 < found.factor.high
     assert found.factor.mid == pytest.approx(1.6, rel=0.1)
     assert found.unit == "samples/s" and found.after == pytest.approx(4 / 0.025, rel=0.05)
     assert loader.stages_us["wait"] == pytest.approx((20_000, 5_000), rel=0.2)
@@ -71,8 +64,7 @@ def test_a_known_difference_is_found_within_its_range(tmp_path: Path) -> None:
 
 
 def test_chance_is_seldom_taken_for_a_difference(tmp_path: Path) -> None:
-    """Of 60 pairs of runs that differ by chance alone, few may be called
-    different."""
+    """Of 60 pairs of runs that differ by chance alone, few may be called different."""
     runs = [recorded(tmp_path, f"r{n}", noisy(batches=120, wait_ms=20, seed=n)) for n in range(61)]
     differ = [compared(a, b).loaders[0].throughput for a, b in pairwise(runs)]
     assert sum(each.real is True for each in differ) <= 8
@@ -81,24 +73,23 @@ def test_chance_is_seldom_taken_for_a_difference(tmp_path: Path) -> None:
 
 
 def test_a_drifting_run_is_less_certain_than_a_steady_one(tmp_path: Path) -> None:
-    spreads = []
-    for name, rows in (("steady", noisy(seed=3)), ("drifting", noisy(seed=3, drift_ms=15))):
-        other = recorded(tmp_path, f"{name}-other", noisy(seed=4))
-        found = compared(recorded(tmp_path, name, rows), other).loaders[0].throughput
-        assert found.factor
-        spreads.append(found.factor.high - found.factor.low)
-    assert spreads[1] > 1.5 * spreads[0]
+    other = recorded(tmp_path, "other", noisy(seed=4))
+
+    def spread(drift_ms: float) -> float:
+        run = recorded(tmp_path, f"drift {drift_ms}", noisy(seed=3, drift_ms=drift_ms))
+        factor = compared(run, other).loaders[0].throughput.factor
+        return factor.high - factor.low
+
+    assert spread(15) > 1.5 * spread(0)
 
 
 def test_what_nobody_would_act_on_is_no_difference(tmp_path: Path) -> None:
     before, after = (recorded(tmp_path, f"{ms}", loop(50, compute_ms=ms)) for ms in (20.0, 20.05))
-    found = compared(before, after).loaders[0].throughput
-    assert found.factor and found.factor.mid == pytest.approx(0.998, abs=1e-3)
-    assert found.real is False
     itself = compared(before, before)
-    (loader,) = itself.loaders
-    assert loader.throughput.factor and loader.throughput.factor.mid == 1.0
-    assert loader.throughput.real is False and itself.settings == loader.settings == ()
+    for whole, factor in ((compared(before, after), 0.998), (itself, 1.0)):
+        found = whole.loaders[0].throughput
+        assert (found.factor.mid, found.real) == (pytest.approx(factor, abs=1e-3), False)
+    assert itself.settings == itself.loaders[0].settings == ()
 
 
 def test_batches_of_other_sizes_are_compared_by_sample(tmp_path: Path) -> None:
@@ -133,17 +124,16 @@ def test_what_is_configured_differently_is_listed(tmp_path: Path) -> None:
 
 
 def test_loaders_are_paired_by_name_and_rank(tmp_path: Path) -> None:
-    def build(name: str, loaders: list[tuple[str, int]]) -> Run:
-        builder = RunBuilder(tmp_path, name)
-        for rank in sorted({rank for _, rank in loaders}):
+    def build(run: str, *ranks: tuple[str, ...]) -> Run:
+        builder = RunBuilder(tmp_path, run)
+        for rank, loaders in enumerate(ranks):
             process = builder.process(pid=4000 + rank, rank=rank)
-            for loader in (n for n, r in loaders if r == rank):
-                rows = loop(30)
-                process.loader(rows, epochs=[epoch_row(rows)], name=loader)
+            for name in loaders:
+                process.loader(loop(30), name=name)
         return open_run(builder.path)
 
-    before = build("a", [("train", 0), ("valid", 0), ("train", 1), ("old name", 1)])
-    after = build("b", [("valid", 0), ("train", 0), ("train", 1), ("new name", 1), ("extra", 1)])
+    before = build("a", ("train", "valid"), ("train", "old name"))
+    after = build("b", ("valid", "train"), ("train", "new name", "extra"))
     found = compared(before, after)
     # What both ranks have is one.
     pairs = [("train", 0), ("valid", 0), ("new name", 1)]
@@ -154,13 +144,10 @@ def test_loaders_are_paired_by_name_and_rank(tmp_path: Path) -> None:
 
 def test_the_slowest_loader_decides_and_chance_does_not(tmp_path: Path) -> None:
     before = recorded(tmp_path, "a", noisy(wait_ms=5, seed=1))
-    slower = slowest_factor(compared(before, recorded(tmp_path, "b", noisy(wait_ms=30, seed=2))))
-    assert slower is not None and slower[1] == pytest.approx(0.5, abs=0.06)
-    same = slowest_factor(compared(before, recorded(tmp_path, "c", noisy(wait_ms=5, seed=3))))
-    assert same is not None and same[1] == 1.0
-
-
-# The formats
+    for seed, wait_ms, factor in ((2, 30, pytest.approx(0.5, abs=0.06)), (3, 5, 1.0)):
+        after = recorded(tmp_path, f"{seed}", noisy(wait_ms=wait_ms, seed=seed))
+        found = slowest_factor(compared(before, after))
+        assert found is not None and found[1] == factor
 
 
 @pytest.fixture(scope="module")

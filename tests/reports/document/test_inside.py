@@ -10,11 +10,7 @@ import pytest
 
 from builders import loop
 from inside_samples import CODE, COLLATE, FETCH, NO_CODE, STORAGE
-from loaderscope.advisors.schema.report_model import (
-    HotSpot,
-    LoaderReport,
-    StorageSummary,
-)
+from loaderscope.advisors.schema.report_model import HotSpot, LoaderReport, StorageSummary
 from loaderscope.profiler.record.inspect.uses import place_of
 from loaderscope.reports.document.blocks import Table
 from loaderscope.reports.document.inside import hottest, inside_parts
@@ -42,34 +38,24 @@ def test_functions_then_the_lines_of_the_user() -> None:
     assert function_name(qualified) == "PIL.ImageFile.load"
 
 
-@pytest.mark.parametrize(
-    ("file", "line", "expected"),
-    [
-        *(("/a/b/c.py", 3, "c.py:3"), ("/a/libz.so", 0, "libz.so"), (None, 3, "?:3")),
-        *(("", None, "?"), ("/", 1, "?:1"), ("<frozen x>", None, "<frozen x>")),
-    ],
-)
-def test_place(file: str | None, line: int | None, expected: str) -> None:
-    assert place_of(file, line) == expected
+PLACES = {("/a/b/c.py", 3): "c.py:3", ("/a/libz.so", 0): "libz.so", (None, 3): "?:3"}
+PLACES |= {("", None): "?", ("/", 1): "?:1", ("<frozen x>", None): "<frozen x>"}
+
+
+def test_place_and_basis() -> None:
+    assert {place: place_of(*place) for place in PLACES} == PLACES
+    one = replace(CODE, bursts=1, samples=1, rate_hz=None)
+    assert basis_text(one) == "1 sample in 1 burst of 16.0 s"
 
 
 def test_stages_come_in_the_order_of_the_pipeline_and_empty_ones_not_at_all() -> None:
     empty = replace(COLLATE, samples=0)
     stages = {"wait": COLLATE, "later": COLLATE, "fetch": FETCH, "pack": empty}
     found = [name for name, _ in code_stages(replace(CODE, stages=stages))]
-    assert found == ["fetch", "wait", "later"]
-    assert code_stages(None) == []
+    assert (found, code_stages(None)) == (["fetch", "wait", "later"], [])
 
 
-def test_basis_of_one() -> None:
-    one = replace(CODE, bursts=1, samples=1, rate_hz=None)
-    assert basis_text(one) == "1 sample in 1 burst of 16.0 s"
-
-
-def words(**changed: Any) -> dict[str, str]:
-    return dict(storage_rows(replace(STORAGE, **changed)))
-
-
+CACHED = {"disk_bytes_per_sample": 99_999.0}  # read ahead
 NONE_OPENED: dict[str, Any] = {"opens_per_sample": 0.0, "kinds": (), "mounts": (), "directories": 0}
 
 
@@ -84,35 +70,29 @@ NONE_OPENED: dict[str, Any] = {"opens_per_sample": 0.0, "kinds": (), "mounts": (
         ("read", {"reopened_share": 0.5}, "50 % of them opened before"),
         ("read", {"read_bytes_per_sample": None}, "131 B a sample from disk"),
         ("read", {"read_bytes_per_sample": 0.3}, "nfs4 (network)"),
-        (
-            "read",
-            {"disk_bytes_per_sample": 99_999.0},
-            "0 % of it from the page cache",
-        ),  # read ahead
+        ("read", CACHED, "0 % of it from the page cache"),
         ("fetch is", {"decoding_share": None, "other_share": None}, "reading 3.0 %"),
     ],
 )
 def test_storage_case_by_case(label: str, changed: dict[str, Any], expected: str) -> None:
-    assert expected in words(**changed)[label]
+    assert expected in dict(storage_rows(replace(STORAGE, **changed)))[label]
 
 
 def test_nothing_known_of_storage_is_nothing_said() -> None:
     unknown: dict[str, Any] = dict.fromkeys(StorageSummary.__dataclass_fields__)
-    unknown.update(
-        samples=0, kinds=(), mounts=(), containers=(), epochs=(), reasons={"x_y": "why", "z": "why"}
-    )
-    assert storage_rows(StorageSummary(**unknown)) == []
+    unknown |= dict.fromkeys(("kinds", "mounts", "containers", "epochs"), ())
+    assert storage_rows(StorageSummary(**unknown | {"samples": 0, "reasons": {"x": "why"}})) == []
     assert storage_rows(None) == []
+    # Nor of a data set in memory: no line of 'no file opened … reading 0 %, decoding 100 %'.
+    held = {"reading_share": 0.0, "decoding_share": 1.0, "samples": 640, "reasons": {}}
+    held |= dict.fromkeys((f"{n}_per_sample" for n in ("opens", "read_bytes", "disk_bytes")), 0.0)
+    assert storage_rows(StorageSummary(**unknown | held)) == []
 
 
 def test_what_lacks_for_one_reason_is_said_together(bare: LoaderReport) -> None:
-    storage = replace(
-        STORAGE, reasons={"wait_us_per_open": "why", "memory_bytes": "why", "new_one": "else"}
-    )
-    loader = replace(bare, storage=storage)
-    assert inside_notes(loader) == [
-        "storage: not measured: wait_us_per_open, memory_bytes (why); new_one (else)"
-    ]
+    reasons = {"wait_us_per_open": "why", "memory_bytes": "why", "new_one": "else"}
+    (said,) = inside_notes(replace(bare, storage=replace(STORAGE, reasons=reasons)))
+    assert said == "storage: not measured: wait_us_per_open, memory_bytes (why); new_one (else)"
     reason = inside_notes(replace(bare, code=NO_CODE))
     assert reason == ["functions: py-spy is not installed: pip install py-spy"]
 

@@ -1,10 +1,10 @@
-"""What `doctor`, `list` and `rules` print: within the width, whole, and never what a text from
-elsewhere commands."""
+"""What `doctor`, `list`, `rules`, `probe-storage` print: within the width, whole, and nothing is obeyed."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,11 +13,14 @@ import pytest
 
 from loaderscope.advisors.rules import all_rules, rule
 from loaderscope.advisors.schema.report_model import Range
+from loaderscope.advisors.storage_probe.probe_model import LayoutTrial, StorageProbe
 from loaderscope.profiler.doctor import Check
 from loaderscope.profiler.store.run.run_list import RunEntry
 from loaderscope.reports.document import listings
 from loaderscope.reports.document.blocks import Section
+from loaderscope.reports.document.machine import probe_sections
 from loaderscope.reports.text.draw import print_sections
+from screen_text import check_golden
 
 EVIL = "[red]x[/red] :smile: \x1b[2J\u202e"
 SHOWN = "[red]x[/red] :smile: �[2J�"
@@ -26,32 +29,46 @@ CHECKS = [
     Check("device events", False, EVIL, "pip install torch " + "with CUDA " * 20),
     Check("cgroup", None, "no limit"),
 ]
-TORN = "its run.json is torn " * 20
-ENTRIES = [
-    RunEntry(
-        "20250131-091500-abc123", Path(), None, ("train.py", EVIL), "live", 1, 1, 787_000, None
-    ),
-    RunEntry("20250131-091501-abc123", Path(), 1 << 62, (), "unreadable", 0, 0, 0, TORN),
-]
+ID, OTHER = "20250131-091500-abc123", "20250131-091501-abc123"
+TORN = RunEntry(OTHER, Path(), 1 << 62, (), "unreadable", 0, 0, 0, "its run.json is torn " * 20)
+LIVE = RunEntry(ID, Path(), None, ("train.py", EVIL), "live", 1, 1, 787_000, None)
+GAIN = SimpleNamespace(predicted=Range(2.0, 2.4, 2.8))
 COSTLIEST: Any = SimpleNamespace(
-    name="Rows",
-    config={"variable": "train_loader"},
-    verdict="input-bound",
-    recommendations=(SimpleNamespace(predicted=Range(2.0, 2.4, 2.8)),),
+    config={"variable": "train_loader"}, verdict="input-bound", recommendations=(GAIN,)
+)
+
+FIGURES: Any = (None, 1500, 2.46e10, True, 1_234_567.0, 1_234_567.0)
+FILES = LayoutTrial("files", "files as they are", "encoded", "shuffled", *FIGURES)
+TAR = LayoutTrial("tar-shards", "tar (webdataset)", "encoded", "in sequence", *FIGURES)
+TAR = replace(TAR, gain=Range(1.5, 2.0, 2.5))
+ARRAY = replace(TAR, name="array", label="mapped array", form="decoded", order="shuffled")
+NEEDS = 'needs lmdb: pip install "loaderscope[storage]"'
+MISSING = LayoutTrial("lmdb", "LMDB", "encoded", "shuffled", NEEDS)
+WHOLE = {"whole_files": 1_500_000, "whole_bytes": 18_600_000_000, "whole_is_lower_bound": True}
+SAMPLE = {"samples": 1500, "sample_bytes": 18_600_000, "decoder": "PIL", "decode_us": 94.5}
+READ = {"reading_warm_share": 0.1, "reading_cold_share": 0.5, "cold_reason": None}
+HOST = {"memory_bytes": 10**10, "file_system": "ext4", "rounds": 5, "seconds": 20.0}
+SAID: Any = {"verdict": ("Reading is little.",), "notes": ("A note.",)}
+GIVEN: Any = {**WHOLE, **SAMPLE, **READ, **HOST, **SAID, "layouts": (FILES, TAR, ARRAY, MISSING)}
+PROBE = StorageProbe(source="/data/[bold]train[/bold]", suffix=".png", **GIVEN)
+NO_DECODER: Any = dict.fromkeys(("decoder", "decode_us"))
+BARE = replace(
+    PROBE, layouts=(replace(FILES, cold=None),), cold_reason="it is a tmpfs", **NO_DECODER
 )
 
 
 def drawn(kind: str, width: int = 80, **how: bool) -> str:
     made: dict[str, Callable[[], list[Section]]] = {
         "findings": lambda: listings.findings(CHECKS),
-        "runs": lambda: listings.run_list([(ENTRIES[0], COSTLIEST), (ENTRIES[1], None)], "runs"),
+        "runs": lambda: listings.run_list([(LIVE, COSTLIEST), (TORN, None)], "runs"),
         "rules": lambda: listings.rule_list(all_rules()),
+        "probe": lambda: probe_sections(replace(PROBE, source=EVIL, notes=(EVIL,))),
         "one rule": lambda: listings.one_rule(rule("num-workers")),
     }
     return print_sections(made[kind](), width, **how)
 
 
-LEAST = {"findings": 40, "rules": 40, "runs": 70, "one rule": 120}
+LEAST = {"findings": 40, "rules": 40, "runs": 70, "probe": 80, "one rule": 120}
 EVERY = pytest.mark.parametrize("kind", LEAST)
 
 
@@ -74,8 +91,7 @@ def test_colours_and_unicode_only_where_asked_and_nothing_else_changes(kind: str
 def test_findings_say_how_to_fix() -> None:
     lines = drawn("findings", 60).splitlines()
     assert lines[0].startswith("ok       sampler: the system sampler runs")
-    at = next(n for n, line in enumerate(lines) if line.startswith("missing "))
-    assert lines[at] == f"missing  device events: {SHOWN}"
+    at = lines.index(f"missing  device events: {SHOWN}")
     assert lines[at + 1].startswith("         → pip install torch with CUDA")
     assert lines[-1] == "1 of 3 checks can be fixed (see →)."
     all_ok = print_sections(listings.findings(CHECKS[:1])).splitlines()[-1]
@@ -83,12 +99,19 @@ def test_findings_say_how_to_fix() -> None:
 
 
 def test_names_of_runs_are_never_cut() -> None:
-    assert "20250131-091500-abc123" in drawn("runs", 40)
+    assert ID in drawn("runs", 40)
     head, live, torn, where = drawn("runs", 80).splitlines()
     assert where == "in runs"
     assert head.split() == ["run", "state", "script", "loader", "verdict", "gain"]
     assert drawn("runs", 130).split()[:4] == ["run", "state", "begun", "size"]
-    assert live.startswith("20250131-091500-abc123") and " live " in live
+    assert live.startswith(ID) and " live " in live
     assert live.endswith(("input-bound  ×2.4", "input-bound ×2.4")), live
-    assert "train_load" in live and torn.startswith("20250131-091501-abc123")
+    assert "train_load" in live and torn.startswith(OTHER)
     assert SHOWN in drawn("runs", 200)
+
+
+@pytest.mark.parametrize(("name", "probe"), [("whole", PROBE), ("bare", BARE)])
+def test_a_probe_of_storage_shows_every_figure_or_why_there_is_none(name, probe):
+    text = print_sections(probe_sections(probe))
+    check_golden(f"storage_probe_{name}.text", text, "reports")
+    assert "…" not in text and SHOWN in drawn("probe")

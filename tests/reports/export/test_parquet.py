@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from builders import RunBuilder, epoch_row, loop
+from builders import RunBuilder, loop, opened
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.store.run.run import Run
@@ -33,8 +33,8 @@ def test_each_table_holds_what_was_recorded(run: Run, report: Report) -> None:
     batches, loader = found["batches"], run.loaders[0]
     for name in ("t_ns", "wait_ns", "fetch_ns", "worker", "samples"):
         assert batches[name].to_pylist() == loader.batches[name].tolist()
-    assert set(batches["loader_name"].to_pylist()) == {"ImageNet"}
-    assert set(batches["pid"].to_pylist()) == {4000}
+    told = [set(batches[name].to_pylist()) for name in ("loader_name", "pid")]
+    assert told == [{"ImageNet"}, {4000}]
     available = found["machine"]["mem_available_bytes"].to_pylist()
     assert available[:2] == [41_000_000_000, 40_900_000_000]
     assert set(found["machine"]["host"].to_pylist()) == {"elsewhere"}
@@ -51,8 +51,7 @@ def test_each_table_holds_what_was_recorded(run: Run, report: Report) -> None:
 def test_several_loaders_are_one_table(tmp_path: Path) -> None:
     builder = RunBuilder(tmp_path)
     for rank in range(2):
-        rows, process = loop(20), builder.process(pid=4000 + rank, rank=rank)
-        process.loader(rows, epochs=[epoch_row(rows)], name=f"Set {rank}")
+        builder.process(pid=4000 + rank, rank=rank).loader(loop(20), name=f"Set {rank}")
     batches = tables(open_run(builder.path))["batches"]
     assert batches["rank"].to_pylist() == [0] * 20 + [1] * 20
     assert batches["loader_name"].to_pylist() == ["Set 0"] * 20 + ["Set 1"] * 20
@@ -60,8 +59,6 @@ def test_several_loaders_are_one_table(tmp_path: Path) -> None:
 
 
 def test_nothing_recorded_leaves_empty_tables(tmp_path: Path) -> None:
-    builder = RunBuilder(tmp_path)
-    builder.process()
-    found = tables(open_run(builder.path))
+    found = tables(opened(tmp_path))
     assert {table.num_rows for table in found.values()} == {0}
     assert "wait_ns" in found["batches"].column_names

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from builders import MS, RUN_ID, T0, RunBuilder, epoch_row, loop
+from builders import MS, T0, RunBuilder, loop, opened
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
@@ -19,11 +19,7 @@ from report_samples import absurd, full_run, hostile_report, recorded, reported
 Event = dict[str, Any]
 
 # "Trace Event Format", by phase: what an event must have besides pid, tid and name.
-REQUIRED = {
-    "X": {"ts", "dur"},
-    "M": {"args"},
-    "C": {"ts", "args"},
-}
+REQUIRED = {"X": {"ts", "dur"}, "M": {"args"}, "C": {"ts", "args"}}
 NUMBER_OF_BATCHES = 260
 
 
@@ -32,17 +28,12 @@ def events(run: Run, report: Report) -> list[Event]:
     return trace(report, run)
 
 
-def traced(run: Run) -> list[Event]:
-    events = trace(reported(run), run)
-    check_format(events)
-    return events
-
-
 def trace(report: Report, run: Run, **options: int) -> list[Event]:
+    """The events, each as documented."""
     data = json.loads(render_perfetto(report, run, **options))
     assert set(data) == {"traceEvents", "displayTimeUnit", "otherData"}
-    events: list[Event] = data["traceEvents"]
-    return events
+    check_format(data["traceEvents"])
+    return data["traceEvents"]
 
 
 def check_format(events: list[Event]) -> None:
@@ -66,6 +57,10 @@ def check_format(events: list[Event]) -> None:
             open_.append(end)
 
 
+def of(run: Run) -> list[Event]:
+    return trace(reported(run), run)
+
+
 def threads(events: list[Event]) -> dict[int, str]:
     named = [e for e in events if e["name"] == "thread_name" and e["pid"] == 1]
     return {e["tid"]: e["args"]["name"] for e in named}
@@ -78,12 +73,11 @@ def slices(events: list[Event], thread: str, name: str) -> list[Event]:
 
 
 def test_it_is_as_documented(events: list[Event]) -> None:
-    check_format(events)
     times = [event["ts"] for event in events if "ts" in event]
     assert times == sorted(times) and times[0] == 0
-    labels = threads(events)
     workers = [f"worker {n}{part}" for n in range(4) for part in ("", " sending")]
-    assert list(labels.values()) == ["main", *workers, "pin thread", "device (NVIDIA H200)"]
+    expected = ["main", *workers, "pin thread", "device (NVIDIA H200)"]
+    assert list(threads(events).values()) == expected
     names = {e["args"]["name"] for e in events if e["name"] == "process_name"}
     assert names == {"ImageNet, process 4000"}
     # Of these only lengths are known.
@@ -115,7 +109,6 @@ def test_counters(run: Run, events: list[Event]) -> None:
 
 def test_the_window_is_bounded(run: Run, report: Report) -> None:
     events = trace(report, run, batches=10)
-    check_format(events)
     assert [e["args"]["batch"] for e in slices(events, "main", "wait")] == list(range(250, 260))
 
 
@@ -129,16 +122,13 @@ def test_the_default_window_of_a_long_run_is_small_enough(tmp_path: Path) -> Non
 def test_without_workers_the_parts_lie_inside_the_wait(tmp_path: Path) -> None:
     # More than the wait: cut.
     rows = loop(30, wait_ms=9, index_ns=MS, fetch_ns=6 * MS, collate_ns=5 * MS)
-    events = traced(recorded(tmp_path, rows))
+    events = of(recorded(tmp_path, rows))
     assert threads(events) == {1: "main"}
     assert {round(e["dur"]) for e in slices(events, "main", "collate")} == {2000}
 
 
 def test_of_loops_that_interleave_what_overlaps_is_left_out(tmp_path: Path) -> None:
-    builder = RunBuilder(tmp_path)
-    rows, others = loop(20), loop(20, epoch=1, start_ns=T0 + 4 * MS)
-    builder.process().loader(rows, others, epochs=[epoch_row(rows), epoch_row(others)])
-    events = traced(open_run(builder.path))
+    events = of(opened(tmp_path, loop(20), loop(20, epoch=1, start_ns=T0 + 4 * MS)))
     assert list(threads(events).values()) == ["main"]
     assert 0 < sum(e["ph"] == "X" and e["name"] == "wait" for e in events) < 40
 
@@ -146,19 +136,15 @@ def test_of_loops_that_interleave_what_overlaps_is_left_out(tmp_path: Path) -> N
 def test_of_several_hosts_the_first_is_shown(tmp_path: Path) -> None:
     builder = RunBuilder(tmp_path)
     for rank, (boot, clock) in enumerate([("boot", T0), ("other", 77 * MS)]):
-        rows = loop(20, start_ns=clock)
         process = builder.process(pid=4000 + rank, rank=rank, boot_id=boot, clock_ns=clock)
-        process.loader(rows, epochs=[epoch_row(rows)])
-    events = traced(open_run(builder.path))
+        process.loader(loop(20, start_ns=clock))
+    events = of(open_run(builder.path))
     assert {e["pid"] for e in events} == {1} and any("rank 0" in str(e["args"]) for e in events)
 
 
-def test_hostile_and_absurd_values(run: Run, report: Report, tmp_path: Path) -> None:
-    check_format(trace(hostile_report(report), run))
-    assert traced(recorded(tmp_path, absurd(loop(30, wait_ms=5, fetch_ns=4 * MS))))
-
-
-def test_nothing_recorded(tmp_path: Path) -> None:
-    builder = RunBuilder(tmp_path, RUN_ID)
-    builder.process()
-    assert traced(open_run(builder.path)) == []
+def test_hostile_and_absurd_values_and_none(run: Run, report: Report, tmp_path: Path) -> None:
+    assert trace(hostile_report(report), run)
+    assert of(recorded(tmp_path / "a", absurd(loop(30, wait_ms=5, fetch_ns=4 * MS))))
+    nothing = RunBuilder(tmp_path)
+    nothing.process()
+    assert of(open_run(nothing.path)) == []

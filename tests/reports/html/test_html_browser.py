@@ -1,5 +1,4 @@
-"""The HTML report in a headless Chromium: plots are drawn, nothing is fetched, axe-core finds no
-fault."""
+"""The HTML report in Chromium: plots are drawn, nothing is fetched, axe-core finds no fault."""
 
 from __future__ import annotations
 
@@ -32,12 +31,8 @@ pytestmark = pytest.mark.skipif(
 DESKTOP = {"viewport": {"width": 1280, "height": 900}}
 PHONE = {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2}
 PHONE |= {"is_mobile": True, "has_touch": True}
-CONTEXTS = {
-    "desktop": DESKTOP,
-    "phone": PHONE,
-    "dark": {**DESKTOP, "color_scheme": "dark"},
-    "dark-phone": {**PHONE, "color_scheme": "dark"},
-}
+DARK = {"color_scheme": "dark"}
+CONTEXTS = {"desktop": DESKTOP, "phone": PHONE, "dark": DESKTOP | DARK, "dark-phone": PHONE | DARK}
 OPENED = [*(f"report {how}" for how in CONTEXTS), "hostile phone"]
 OPENED += ["compare desktop", "compare dark-phone"]
 
@@ -52,8 +47,7 @@ class Seen:
 
 
 def until(page: Any, condition: str, seconds: float = 60) -> None:
-    """Waits for a condition. (Playwright's own waiting evaluates text in the page, which the page's
-    policy forbids.)"""
+    """Waits for a condition. (Playwright's own waiting evaluates text, which the page forbids.)"""
     end = time.monotonic() + seconds
     while not page.evaluate(condition):
         assert time.monotonic() < end, condition
@@ -118,10 +112,12 @@ def opened(request: pytest.FixtureRequest, visit: Any, pages: dict[str, Path]) -
 
 def test_it_opens_offline_without_a_word(opened: tuple[Seen, str]) -> None:
     seen, uri = opened
-    assert seen.told == []
-    assert seen.requests == [uri]
+    assert (seen.told, seen.requests) == ([], [uri])
     width, room = seen.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert width <= room, "the page scrolls sideways"
+    for table in seen.page.locator("table:has-text('of step')").all():
+        box = table.bounding_box()
+        assert box["x"] + box["width"] <= room, "the stages do not fit"
 
 
 def test_every_plot_is_drawn(opened: tuple[Seen, str]) -> None:
@@ -157,7 +153,7 @@ def span(page: Any) -> Any:
     return page.evaluate(RANGE)
 
 
-def test_the_time_line_zooms(visit: Any) -> None:
+def test_the_time_line_zooms_and_moves_by_buttons(visit: Any) -> None:
     page = visit("report").page
     before = span(page)
     page.locator("#loader0-timeline").scroll_into_view_if_needed()
@@ -169,6 +165,13 @@ def test_the_time_line_zooms(visit: Any) -> None:
     until(page, f"{RANGE}[1] - {RANGE}[0] < {before[1] - before[0]} * 0.5")
     after = span(page)
     assert after[1] - after[0] == pytest.approx((before[1] - before[0]) * 0.2, rel=0.2)
+    tools = page.locator("#loader0-timeline .tools button")
+    assert tools.all_text_contents() == ["Earlier", "Later", "Zoom in", "Zoom out", "All"]
+    tools.nth(0).click()
+    earlier = span(page)
+    assert earlier[0] < after[0] and earlier[1] < after[1]
+    tools.nth(4).click()
+    assert span(page)[0] < 1e-3
 
 
 BOXES = "[...document.querySelectorAll('#loader0-flame g.slice')].map(each => each.textContent)"
@@ -210,18 +213,6 @@ def test_a_box_says_what_it_is(visit: Any, name: str) -> None:
     assert words.startswith(report if name == "report" else "<script>alert('owned')</script>")
 
 
-def test_the_time_line_moves_by_buttons(visit: Any) -> None:
-    page = visit("report").page
-    tools = page.locator("#loader0-timeline .tools button")
-    assert tools.all_text_contents() == ["Earlier", "Later", "Zoom in", "Zoom out", "All"]
-    first = span(page)
-    tools.nth(0).click()
-    earlier = span(page)
-    assert earlier[0] < first[0] and earlier[1] < first[1]
-    tools.nth(4).click()
-    assert span(page)[0] < 1e-3
-
-
 def test_a_function_is_found_in_the_flame_graph(visit: Any) -> None:
     page = visit("report").page
     page.locator("#loader0-flame .find").fill("INFLATE")
@@ -229,13 +220,6 @@ def test_a_function_is_found_in_the_flame_graph(visit: Any) -> None:
     assert page.locator(like).all_text_contents() == ["inflate"]
     page.locator("#loader0-flame .find").fill("")
     assert page.locator(like).count() == 6
-
-
-def test_the_stages_fit_a_phone(visit: Any) -> None:
-    page = visit("report", "phone").page
-    for table in page.locator("table:has-text('of step')").all():
-        box = table.bounding_box()
-        assert box["x"] + box["width"] <= page.viewport_size["width"]
 
 
 @pytest.mark.parametrize("name", ["report", "hostile"])

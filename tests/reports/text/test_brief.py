@@ -1,5 +1,4 @@
-"""The report in ten seconds: how many lines it may take, what is in them, and what is left to
-`--full`."""
+"""The report in ten seconds: how many lines it may take, and what is left to `--full`."""
 
 from __future__ import annotations
 
@@ -27,8 +26,7 @@ TABLE_LINES = 4  # of loaders that are alike
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """One loader with a plan: two steps about speed, one that is left out, and advice that is not
-    about speed."""
+    """A loader with a plan: two steps about speed, one left out, and one about safety."""
     found = full_report(full_run(tmp_path_factory.mktemp("brief")))
     safe = next(each for each in found.loaders[0].recommendations if each.kind == "safety")
     steps = (
@@ -37,21 +35,15 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
         advice("Fetch each batch with one lookup", rule="batched-getitems", effort="a few lines"),
         advice("Store the arrays in one file that is mapped into memory", effort="a conversion"),
     )
-    plan = Plan(
-        steps=(
-            PlanStep(0, Range(1.0, 1.0, 1.0), None),
-            PlanStep(1, Range(1.2, 1.35, 1.41), 0.6),
-            PlanStep(2, Range(1.3, 1.42, 1.44), 0.85),
-        ),
-        left_out=(LeftOut(3, 2, False, "the loop then computes 85 % of the time"),),
-        stop="the loop computes 85 % of the time: stop there.",
-    )
+    due = PlanStep(0, Range(1.0, 1.0, 1.0), None)
+    speed = PlanStep(1, Range(1.2, 1.35, 1.41), 0.6), PlanStep(2, Range(1.3, 1.42, 1.44), 0.85)
+    left_out = LeftOut(3, 2, False, "the loop then computes 85 % of the time")
+    plan = Plan((due, *speed), (left_out,), "the loop computes 85 % of the time: stop there.")
     return replace(found, loaders=(replace(found.loaders[0], recommendations=steps, plan=plan),))
 
 
 def with_code(report: Report, lines: int) -> Report:
     (loader,) = report.loaders
-    assert loader.plan is not None
     code = "\n".join(f"line_{n} = {n}" for n in range(lines))
     first, *others = loader.recommendations[1:]
     steps = tuple(replace(s, advice=max(0, s.advice - 1)) for s in loader.plan.steps[1:])
@@ -87,10 +79,6 @@ def test_nothing_is_wider_or_obeyed_and_colours_add_nothing_but_colours(report, 
     assert "\x1b[" in colored and [line.rstrip() for line in plain] == lines
 
 
-def test_golden_with_a_plan(report: Report) -> None:
-    check_golden("plan.brief", render_brief(report), "reports")
-
-
 def test_code_is_shown_in_full_or_named(report: Report) -> None:
     short, longer, long = (render_brief(with_code(report, lines)) for lines in (8, 19, 60))
     assert all(f"line_{n} = {n}" in short for n in range(8))
@@ -116,15 +104,16 @@ def test_one_piece_of_advice_in_full(report: Report) -> None:
 
 def test_the_loader_that_costs_most_comes_first(report: Report) -> None:
     (loader,) = report.loaders
-    cheap = replace(loader, name="validation", headroom=1.01)
-    dear = replace(loader, name="training", headroom=3.0)
-    text = render_brief(replace(report, loaders=(cheap, dear)))
-    assert text.index("training") < text.index("validation")
-    assert replace(report, loaders=(cheap, dear)).plan == loader.plan
+    kinds = (("validation", 1.01), ("training", 3.0))
+    cheap, dear = (replace(loader, name=name, headroom=most) for name, most in kinds)
+    both = replace(report, loaders=(cheap, dear))
+    text = render_brief(both)
+    assert text.index("training") < text.index("validation") and both.plan == loader.plan
 
 
-def test_a_report_of_before_there_were_plans(report: Report) -> None:
-    """Its advice is told in its order, nothing of what it comes to together."""
+def test_with_a_plan_and_of_before_there_were_plans(report: Report) -> None:
+    check_golden("plan.brief", render_brief(report), "reports")
+    # Advice is told in its order, nothing of what it comes to together.
     old = replace(report.loaders[0], plan=None)
     text = render_brief(replace(report, loaders=(old,)))
     assert "together" not in text and "1. safety" in text and "4. Store the arrays" in text

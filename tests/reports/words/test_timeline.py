@@ -8,24 +8,20 @@ from typing import Any
 
 import pytest
 
-from builders import MS, loop, opened
+from builders import MS, loader_of, loop
 from loaderscope.profiler.store.run.device_steps import DeviceSteps
-from loaderscope.profiler.store.run.run import LoaderRun, Run
+from loaderscope.profiler.store.run.run import LoaderRun
 from loaderscope.reports.words.timeline import Window
 from loaderscope.tui.facts import lanes
 
 LOAD, HOST, COPIED, STEP = 6, 1, 2, 5  # ms; the device's step has the copy in it
 
 
-def recorded(path: Path) -> Run:
-    times = {"h2d": COPIED, "compute_device": STEP, "stall": LOAD + HOST - STEP}
-    columns = {f"{name}_ns": ms * MS for name, ms in times.items()}
-    return opened(path / "runs", loop(8, LOAD, HOST, **columns), process={"device": "cuda:0"})
-
-
 @pytest.fixture
 def loader(tmp_path: Path) -> LoaderRun:
-    return recorded(tmp_path).loaders[0]
+    times = {"h2d": COPIED, "compute_device": STEP, "stall": LOAD + HOST - STEP}
+    columns = {f"{name}_ns": ms * MS for name, ms in times.items()}
+    return loader_of(tmp_path, loop(8, LOAD, HOST, **columns), process={"device": "cuda:0"})
 
 
 def slices(loader: LoaderRun, track: str) -> dict[str, Any]:
@@ -52,9 +48,7 @@ def test_copies_on_a_stream_of_their_own_are_left_out(loader: LoaderRun) -> None
     assert set(found) == {"compute_device", "stall"}
 
 
-def test_the_dashboard_has_a_lane_of_it(tmp_path: Path) -> None:
-    run = recorded(tmp_path)
-    found = lanes(run.loaders[0])
-    (lane,) = (each for each in found.lanes if each.name == "device")
+def test_the_dashboard_has_a_lane_of_it(loader: LoaderRun) -> None:
+    (lane,) = (each for each in lanes(loader).lanes if each.name == "device")
     assert {"compute_device", "h2d", "stall"} == lane.spans.keys()
     assert lane.busy_share == pytest.approx(STEP / (LOAD + HOST), abs=0.05)
