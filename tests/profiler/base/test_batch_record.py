@@ -9,11 +9,6 @@ from loaderscope.profiler.base.batch_record import Part
 from loaderscope.profiler.base.schema import BATCH, EPOCH
 
 
-def value_at(schema, record, name):
-    (field,) = (field for field in schema.fields if field.name == name)
-    return struct.unpack_from("@" + field.code, record, schema.offset(name))[0]
-
-
 def test_every_field_is_written_where_it_is_read():
     for schema in (BATCH, EPOCH):
         names = [field.name for field in schema.fields]
@@ -29,13 +24,14 @@ def test_every_field_is_written_where_it_is_read():
                 assert part.get(record, 16) == tuple(values)
                 for at, name in enumerate(names):
                     if first <= at <= last:
-                        assert value_at(schema, record[16:], name) == at + 1
+                        (code,) = (each.code for each in schema.fields if each.name == name)
+                        place = 16 + schema.offset(name)
+                        assert struct.unpack_from("@" + code, record, place)[0] == at + 1
                 at, patch = part.patch(16, *values)
                 assert record[at : at + len(patch)] == patch
                 assert record[:at] == b"\x77" * at and set(record[at + len(patch) :]) <= {0x77}
 
 
 def test_fields_with_a_gap_between_them_are_refused():
-    """The first is half of eight bytes, the second begins the next eight."""
     with pytest.raises(ValueError, match="as one struct does"):
         Part("epoch", "compute_ns")

@@ -1,8 +1,6 @@
 """Which rank this process is, by who tells it."""
 
-import json
 import os
-import sys
 
 import pytest
 import torch.distributed as dist
@@ -10,7 +8,6 @@ from torch.utils.data import DataLoader
 
 import loaderscope
 from closing import close_session
-from loaderscope.profiler.record.session import session as sessions
 from loaderscope.profiler.record.session.ranks import Ranks, ranks
 from loaderscope.profiler.store.run.run_reader import open_run
 
@@ -98,16 +95,3 @@ def test_a_rank_unknown_at_the_start_is_filled_in(tmp_path, runs_dir, say, expec
     (process,) = open_run("latest", runs_dir).processes
     assert (process.rank, process.world_size, process.rank_source) == expected
     assert {loader.rank for loader in process.loaders} == {expected[0]}
-
-
-def test_facts_name_the_cpus(tmp_path):
-    session = sessions.Session(tmp_path)
-    try:
-        told = json.loads((session.directory / "process.json").read_text())
-    finally:
-        session.workers.close()
-        session.finish()
-    if sys.platform == "linux":
-        from loaderscope.profiler.base.cpu_list import cpus_of
-
-        assert len(cpus_of(told["cpus"])) == told["affinity"]
