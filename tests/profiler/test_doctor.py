@@ -117,11 +117,8 @@ def test_nvml(tmp_path, error, ok, finding):
         if error is not None:
             raise error
 
-    nvml = SimpleNamespace(
-        nvmlInit=init,
-        nvmlShutdown=lambda: None,
-        nvmlDeviceGetCount=lambda: 2,
-    )
+    rest = {"nvmlShutdown": lambda: None, "nvmlDeviceGetCount": lambda: 2}
+    nvml = SimpleNamespace(nvmlInit=init, **rest)
     write(tmp_path, {"proc/driver/nvidia/version": "NVRM"})
     found = examine(tmp_path, load=loader(pynvml=nvml))["nvml"]
     assert found.ok is ok and finding in found.finding

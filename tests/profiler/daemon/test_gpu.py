@@ -11,12 +11,10 @@ from loaderscope.profiler.daemon.reasons import Reasons
 
 
 # Named as NVML's binding names them.
-class NVMLError_NotSupported(Exception):
-    pass
+class NVMLError_NotSupported(Exception): ...
 
 
-class NVMLError_NoPermission(Exception):
-    pass
+class NVMLError_NoPermission(Exception): ...
 
 
 class FakeNvml:
@@ -114,15 +112,15 @@ def test_without_a_driver_nothing_is_loaded(tmp_path):
     assert "driver" in reasons.sentences["gpu"]
 
 
+REFUSED, MISMATCH = NVMLError_NoPermission(), RuntimeError("version mismatch")
+
+
 @pytest.mark.parametrize(
     ("load", "why"),
     [
-        (lambda name: FakeNvml({"nvmlInit": RuntimeError("version mismatch")}), "mismatch"),
+        (lambda name: FakeNvml({"nvmlInit": MISMATCH}), "mismatch"),
         (lambda name: importlib.import_module("no_such"), "pip install"),
-        (
-            lambda name: FakeNvml({"nvmlDeviceGetHandleByIndex": NVMLError_NoPermission()}),
-            "NoPermission",
-        ),
+        (lambda name: FakeNvml({"nvmlDeviceGetHandleByIndex": REFUSED}), "NoPermission"),
     ],
 )
 def test_no_devices_have_a_reason(tmp_path, load, why):

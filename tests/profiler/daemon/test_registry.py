@@ -8,6 +8,7 @@ import pytest
 
 from loaderscope.profiler.base.clock import now_ns
 from loaderscope.profiler.base.schema import WORKER
+from loaderscope.profiler.daemon.pace import Allowance
 from loaderscope.profiler.daemon.processes import Probe, probe
 from loaderscope.profiler.daemon.reasons import Reasons
 from loaderscope.profiler.daemon.registry import LATE_START_NS, Registry
@@ -15,6 +16,7 @@ from loaderscope.profiler.store.lanes.lane import Budget, Lane
 from started import until
 
 S = 1_000_000_000
+PYTHON = [sys.executable, "-S", "-c"]
 HERE = {"host": "here", "boot_id": "boot"}
 
 
@@ -99,7 +101,7 @@ def test_workers_come_from_the_lane_and_strangers_of_their_numbers_are_refused(t
 def test_a_probe_agrees_with_psutil_and_a_dead_one_a_zombie_and_a_stranger_give_nothing():
     code = "print(flush=True); input()"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([sys.executable, "-S", "-c", code], **pipes) as child:
+    with subprocess.Popen([*PYTHON, code], **pipes) as child:
         child.stdout.readline()
         reasons = Reasons()
         one = probe(child.pid, reasons)
@@ -120,21 +122,17 @@ def test_a_probe_agrees_with_psutil_and_a_dead_one_a_zombie_and_a_stranger_give_
         assert earlier.usage() is None
         child.kill()
         until(lambda: other.status() == psutil.STATUS_ZOMBIE, "its death")
-        assert one.usage() is None  # not yet waited for
-        assert probe(child.pid, Reasons()) is None
-        child.wait()
-        assert one.usage() is None
-        assert probe(child.pid, Reasons()) is None
+        for _ in range(2):  # not yet waited for; gone
+            assert one.usage() is None and probe(child.pid, Reasons()) is None
+            child.wait()
 
 
 def test_waiting_for_a_core_is_told_apart_from_other_waiting():
     core = min(os.sched_getaffinity(0))
     spinning = f"import os; os.sched_setaffinity(0, [{core}]); print(flush=True)\nwhile True: pass"
     sleeping = "import time; print(flush=True); time.sleep(60)"
-    children = [
-        subprocess.Popen([sys.executable, "-S", "-c", code], stdout=subprocess.PIPE)
-        for code in (spinning, spinning, sleeping)
-    ]
+    codes = (spinning, spinning, sleeping)
+    children = [subprocess.Popen([*PYTHON, code], stdout=subprocess.PIPE) for code in codes]
     try:
         for each in children:
             each.stdout.readline()
@@ -153,3 +151,20 @@ def test_waiting_for_a_core_is_told_apart_from_other_waiting():
             each.wait()
             each.stdout.close()
     assert asleep < 0.05 * S
+
+
+def test_allowance_keeps_the_interval_while_ticks_are_cheap_and_bounds_the_dear():
+    def wait(allowance, wall_ns, cpu_ns):
+        return allowance.wait_ns(S // 5, 3 * S, wall_ns, cpu_ns)
+
+    cheap, saving, dear = (Allowance(0.01, saved, 0, 0) for saved in (0, S // 2, 0))
+    for tick in range(1, 100):  # 1 ms in every 200 ms
+        assert wait(cheap, tick * S // 5, tick * S // 1000) == S // 5
+    assert wait(saving, S // 5, S // 4) == S // 5
+    assert wait(saving, 2 * S // 5, S) > S // 5
+    now = cpu = 0
+    for _ in range(1000):
+        cpu += S // 100  # 10 ms a tick: five times too dear at 5 Hz
+        now += wait(dear, now, cpu)
+    assert cpu / now < 0.0102
+    assert wait(Allowance(0.01, 0, 0, 0), S // 5, 1000 * S) == 3 * S

@@ -21,7 +21,7 @@ from loaderscope.profiler.daemon.reasons import Reasons
 from loaderscope.profiler.daemon.registry import Main, Worker
 from loaderscope.profiler.daemon.stack_capture import bursts as stacks
 from loaderscope.profiler.daemon.stack_capture import capture
-from loaderscope.profiler.daemon.stack_capture.bursts import COMPUTING, OFF, YOUNG, Bursts
+from loaderscope.profiler.daemon.stack_capture.bursts import COMPUTING, YOUNG, Bursts
 from loaderscope.profiler.daemon.stack_capture.merge_stacks import MAX_OUTPUT_CHARACTERS, Merged
 from loaderscope.profiler.daemon.stack_capture.py_spy import (
     MISSING,
@@ -52,15 +52,11 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 def speedscope(*stacks, thread='Thread 50 "MainThread"'):
     """As py-spy writes it; a stack is a row of `function@file`."""
     frames = list(dict.fromkeys(name for one in stacks for name in one))
-    shared = [
-        {"name": n.partition("@")[0], "file": n.partition("@")[2], "line": 3, "col": None}
-        for n in frames
-    ]
+    parts = (name.split("@") for name in frames)
+    shared = [{"name": name, "file": file, "line": 3, "col": None} for name, file in parts]
     samples = [[frames.index(name) for name in one] for one in stacks]
-    return {
-        "shared": {"frames": shared},
-        "profiles": [{"name": thread, "samples": samples, "weights": []}],
-    }
+    profile = {"name": thread, "samples": samples, "weights": []}
+    return {"shared": {"frames": shared}, "profiles": [profile]}
 
 
 class FakeRecording:
@@ -70,12 +66,10 @@ class FakeRecording:
     written: ClassVar[dict[int, object]] = {}
 
     def __init__(self, program, pid, folder, rate_hz, seconds, gil):
-        self.pid, self.rate_hz, self.seconds = pid, rate_hz, seconds
-        self.gil = gil
+        self.pid, self.rate_hz, self.seconds, self.gil = pid, rate_hz, seconds, gil
         self.output = folder / f".stacks-{pid}.json"
-        self.over = False
+        self.over = self.killed = self.ended = False
         self.cpu = 0
-        self.killed = self.ended = False
         self.said = Outcome(0, 10, 0, "")
         FakeRecording.made.append(self)
 
@@ -192,6 +186,8 @@ def test_a_run_that_waits_for_its_data_gets_a_burst(place, made):
     (burst,), notes = read_bursts(place.system, ())
     assert notes == () and burst.why == "steady" and burst.samples == {50: 2, 51: 2, 52: 2}
     assert burst.gil == {50: 20 / (2 * made[3].rate_hz), 51: 1.0} and burst.rate_hz == 17
+    place.tick(1000)  # each process gets one
+    assert not place.bursts.busy
     assert sorted(path.name for path in place.system.iterdir()) == ["stacks-0.json"]
 
 
@@ -203,9 +199,7 @@ def test_a_run_that_waits_for_its_data_gets_a_burst(place, made):
         ({"batches": 400, "wait_ms": 1.0, "compute_ms": 0.8}, YOUNG),
         ({"batches": 3, "wait_ms": 900.0}, YOUNG),
         ({"wait_ms": 5.0, "compute_ms": 95.0}, COMPUTING),
-        # A slow loader is certain within a second.
-        ({"batches": 12}, None),
-        ({"batches": 100, "wait_ms": 4.0, "compute_ms": 2.0}, None),
+        ({"batches": 12}, None),  # a slow loader is certain within a second
         ({"batches": 5, "wait_ms": 300.0}, None),
     ],
 )
@@ -226,14 +220,6 @@ def test_the_start_of_an_epoch_is_no_waiting(place, made):
     assert not made and place.reason == COMPUTING
 
 
-def test_switched_off(tmp_path, made):
-    place = Place(tmp_path, stacks="off")
-    place.begin()
-    assert not made and place.reason == OFF
-    place.ask()  # whoever asks gets one all the same
-    assert made
-
-
 def test_eager(tmp_path, made):
     place = Place(tmp_path, stacks="eager")
     place.train(7, wait_ms=1.0, compute_ms=199.0)
@@ -243,14 +229,6 @@ def test_eager(tmp_path, made):
     count = len(made)
     place.tick(1000)
     assert len(made) == count
-
-
-def test_each_process_gets_one(place, made):
-    place.begin()
-    place.end(2)
-    place.tick(1000)
-    assert not place.bursts.busy
-    assert [path.name for path in place.system.iterdir()] == ["stacks-0.json"]
 
 
 def test_the_ranks_of_a_host_take_turns_and_stop_at_eight(place, made):
@@ -422,16 +400,14 @@ def merge(tmp_path, data, pid=50, into=None):
 
 def test_equal_stacks_are_counted_and_frames_kept_once(tmp_path):
     both = ["a@x.py", "b@x.py"]
-    merged, samples = merge(tmp_path, speedscope(both, ["a@x.py"], both))
+    own = 'Thread 50 "Thread-9 (train)"'  # its main thread, whatever its name
+    merged, samples = merge(tmp_path, speedscope(both, ["a@x.py"], both, thread=own))
     merge(tmp_path, speedscope(["b@x.py"], thread='Thread 77 "Thread-1 ("odd")"'), into=merged)
     frames, stacks, dropped, _ = merged.kept(["main"])
     assert samples == 3 and dropped == 0
     assert frames == (Frame("a", "x.py", 3), Frame("b", "x.py", 3))
-    assert stacks == (
-        StackRow(0, "MainThread", (0, 1), 2),
-        StackRow(0, "MainThread", (0,), 1),
-        StackRow(0, 'Thread-1 ("odd")', (1,), 1),
-    )
+    found = [("MainThread", (0, 1), 2), ("MainThread", (0,), 1), ('Thread-1 ("odd")', (1,), 1)]
+    assert stacks == tuple(StackRow(0, *one) for one in found)
 
 
 def test_what_the_main_thread_did_goes_with_its_stacks(tmp_path):
@@ -440,8 +416,7 @@ def test_what_the_main_thread_did_goes_with_its_stacks(tmp_path):
     path.write_text(json.dumps(speedscope(["a@x.py"], ["b@x.py"], ["a@x.py"], ["a@x.py"])))
     for process in range(3):
         merged.add(process, 50, path, lambda many: [sleeps, lock, sleeps, None][:many])
-    other = speedscope(["c@x.py"], thread='Thread 51 "Thread-1"')
-    path.write_text(json.dumps(other))
+    path.write_text(json.dumps(speedscope(["c@x.py"], thread='Thread 51 "Thread-1"')))
     merged.add(0, 50, path, lambda many: [sleeps] * many)
     # The third process takes the place of the second, in a later epoch.
     _, stacks, _, waits = merged.kept(["main", "worker 0", "worker 0"])
@@ -452,12 +427,6 @@ def test_what_the_main_thread_did_goes_with_its_stacks(tmp_path):
     assert told[1, (0,)] == {Wait("sleep"): 2}  # of three samples
     assert told[1, (1,)] == {Wait("lock", "", 2): 1}
     assert told[0, (2,)] == {}  # not of its main thread
-
-
-def test_a_worker_s_own_thread_is_its_main_thread(tmp_path):
-    merged, _ = merge(tmp_path, speedscope(["a@x.py"], thread='Thread 50 "Thread-9 (train)"'))
-    _, (row,), _, _ = merged.kept(["main"])
-    assert row.thread == "MainThread"
 
 
 def test_the_rarest_are_dropped_where_there_is_no_room():
@@ -564,14 +533,11 @@ def test_only_the_sampler_is_permitted(monkeypatch):
     calls = []
     prctl = functools.partial(lambda *given: calls.append(given))  # takes attributes
     monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace(prctl=prctl))
-    for pid in (None, 0, 1, -1):
+    for pid in (None, 0, 1, -1, 4321):
         ptrace.allow(pid)
-    assert calls == []
-    ptrace.allow(4321)
-    ptrace.pass_on(77)
-    ptrace.allow_as_told()
-    ptrace.pass_on(None)
-    ptrace.allow_as_told()
-    assert calls == [(ptrace.PR_SET_PTRACER, 4321, 0, 0, 0), (ptrace.PR_SET_PTRACER, 77, 0, 0, 0)]
+    for pid in (77, None):
+        ptrace.pass_on(pid)
+        ptrace.allow_as_told()
+    assert calls == [(ptrace.PR_SET_PTRACER, pid, 0, 0, 0) for pid in (4321, 77)]
     monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace())  # as on macOS
     ptrace.allow(4321)
