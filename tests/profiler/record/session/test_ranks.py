@@ -25,16 +25,16 @@ def torchs(**given):
     return {name.upper(): str(value) for name, value in given.items()}
 
 
+TORCHRUN = torchs(rank=3, world_size=8, local_rank=1, local_world_size=2)
+LIGHTNING = torchs(local_rank=1, node_rank=2, world_size=12)  # its launcher sets no rank
+
+
 @pytest.mark.parametrize(
     ("environ", "expected"),
     [
         ({}, Ranks()),
-        (
-            torchs(rank=3, world_size=8, local_rank=1, local_world_size=2),
-            Ranks(3, 8, 1, 2, "environment"),
-        ),
-        # Lightning's launcher, which sets no rank.
-        (torchs(local_rank=1, node_rank=2, world_size=12), Ranks(None, 12, 1, None)),
+        (TORCHRUN, Ranks(3, 8, 1, 2, "environment")),
+        (LIGHTNING, Ranks(None, 12, 1, None)),
         (slurm("1", "4(x2)"), Ranks(5, 8, 1, 4, "SLURM")),
         (slurm("2", "4,2(x2)"), Ranks(5, 8, 1, 2, "SLURM")),
         # In a batch script, outside of any step, SLURM_PROCID is 0 whatever is started there.
@@ -58,8 +58,7 @@ def test_torch_distributed_knows_better_than_the_environment():
     assert ranks(told, group=(5, 8)) == Ranks(5, 8, 1, 4, "torch.distributed")
     assert ranks(told, group=(5, 16)) == Ranks(5, 16, rank_source="torch.distributed")
     # Lightning's second node, whose rank only the group knows.
-    node = torchs(local_rank=1, node_rank=2, world_size=12)
-    assert ranks(node, group=(9, 12)) == Ranks(9, 12, 1, None, "torch.distributed")
+    assert ranks(LIGHTNING, group=(9, 12)) == Ranks(9, 12, 1, None, "torch.distributed")
 
 
 def train(say, store):
