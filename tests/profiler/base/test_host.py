@@ -3,6 +3,7 @@
 import os
 import platform
 import socket
+from unittest.mock import Mock
 
 import pytest
 
@@ -29,11 +30,7 @@ def test_cores(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 3, 7}, raising=False)
     assert (allowed_cores(), usable_cores()) == (3, 3)
     monkeypatch.setattr(os, "cpu_count", lambda: 12)
-
-    def refused(pid):
-        raise OSError
-
-    monkeypatch.setattr(os, "sched_getaffinity", refused)
+    monkeypatch.setattr(os, "sched_getaffinity", Mock(side_effect=OSError))
     assert (allowed_cores(), usable_cores()) == (None, 12)
     monkeypatch.delattr(os, "sched_getaffinity")
     assert (allowed_cores(), usable_cores()) == (None, 12)
@@ -43,8 +40,7 @@ def test_cores(monkeypatch):
     ("cpus", "text"), [((3, 0, 1, 2, 8), "0-3,8"), ((5,), "5"), ((0, 2, 4), "0,2,4")]
 )
 def test_lists_of_cpus_there_and_back(cpus, text):
-    assert cpu_list(cpus) == text
-    assert cpus_of(text) == frozenset(cpus)
+    assert (cpu_list(cpus), cpus_of(text)) == (text, frozenset(cpus))
 
 
 @pytest.mark.parametrize("text", ["", "a", "0-", "99999999", "0-999999", "1;2"])

@@ -15,7 +15,6 @@ import loaderscope
 from loaderscope.cli import cli
 from loaderscope.profiler.base import torch_parts
 from loaderscope.profiler.record.iterate.loader_kinds import KINDS
-from loaderscope.profiler.record.iterate.watch import current_run_directory
 from loaderscope.profiler.record.transit import worker
 from loaderscope.profiler.store.gaps import EVERYTHING, INSIDE_WORKERS
 from loaderscope.profiler.store.run.missing_figures import missing_figures
@@ -37,11 +36,9 @@ def known_again():
 
 def renamed(loop, before, after):
     """The worker loop with another name for one of its parameters."""
-    code = loop.__code__
-    names = tuple(after if name == before else name for name in code.co_varnames)
-    return types.FunctionType(
-        code.replace(co_varnames=names), loop.__globals__, loop.__name__, loop.__defaults__
-    )
+    names = tuple(after if name == before else name for name in loop.__code__.co_varnames)
+    code = loop.__code__.replace(co_varnames=names)
+    return types.FunctionType(code, loop.__globals__, loop.__name__, loop.__defaults__)
 
 
 def values(loader):
@@ -49,10 +46,11 @@ def values(loader):
 
 
 def record(workers, epochs=1):
+    """What is recorded of a loader, and the loader."""
     loader = loaderscope.watch(DataLoader(DATA, batch_size=4, num_workers=workers), name="data")
     for _ in range(epochs):
         assert values(loader) == [float(i) for i in range(24)]
-    return loader
+    return loaderscope.open_run("latest"), loader
 
 
 def first_line(run):
@@ -63,19 +61,11 @@ def first_line(run):
     return " ".join(itertools.takewhile(lambda line: line and line[0] not in "●*", lines))
 
 
-def open_now():
-    directory = current_run_directory()
-    assert directory is not None
-    return loaderscope.open_run(directory)
-
-
 def test_a_worker_loop_with_another_name(monkeypatch, capfd):
-    monkeypatch.setattr(
-        torch_worker, "_worker_loop", renamed(torch_worker._worker_loop, "data_queue", "outgoing")
-    )
+    loop = renamed(torch_worker._worker_loop, "data_queue", "outgoing")
+    monkeypatch.setattr(torch_worker, "_worker_loop", loop)
     record(workers=2, epochs=2)
-    record(workers=0)
-    run = open_now()
+    run, _ = record(workers=0)
     with_workers, without = run.loaders
     assert (with_workers.column("wait_ns") >= 0).all()
     assert (with_workers.column("compute_ns")[:-1] >= 0).all()
@@ -84,8 +74,7 @@ def test_a_worker_loop_with_another_name(monkeypatch, capfd):
     assert {with_workers.reasons[name] for name in INSIDE_WORKERS} == {why}
     assert (without.batches["fetch_ns"] >= 0).all() and "fetch" not in without.reasons
     sentence = f"{why}. Missing from these figures: {FIGURES} of loaders with workers."
-    assert missing_figures(run) == (sentence,)
-    assert first_line(run) == sentence
+    assert (missing_figures(run), first_line(run)) == ((sentence,), sentence)
     assert capfd.readouterr().err == ""  # the report says it; the workers are torch's own
 
 
@@ -95,9 +84,8 @@ def test_an_iterator_without_one_of_its_parts(monkeypatch, workers):
     part = "_send_idx" if workers else "_sampler_iter"
     found = torch_parts.names_used
     monkeypatch.setattr(torch_parts, "names_used", lambda *functions: found(*functions) - {part})
-    loader = record(workers)
+    run, loader = record(workers)
     assert type(iter(loader)) is getattr(dataloader, name)
-    run = open_now()
     (recorded,) = run.loaders
     assert recorded.count == 0
     assert set(EVERYTHING) <= set(recorded.reasons)
@@ -130,8 +118,7 @@ def test_what_fails_or_works_in_another_way(monkeypatch, place, name, change, wo
     # The worker knows no place where it could say what failed.
     monkeypatch.setenv("LOADERSCOPE_INSPECT", "0")
     monkeypatch.setattr(place, name, change)
-    record(workers)
-    assert says in first_line(open_now())
+    assert says in first_line(record(workers)[0])
 
 
 def test_loaders_that_make_another_iterator(monkeypatch):
@@ -143,9 +130,9 @@ def test_loaders_that_make_another_iterator(monkeypatch):
 
     _get_iterator.__module__ = dataloader.__name__
     monkeypatch.setattr(DataLoader, "_get_iterator", _get_iterator)
-    loader = record(0)
+    run, loader = record(0)
     assert type(iter(loader)) is Threaded
-    assert "its loaders make no '_SingleProcessDataLoaderIter'" in first_line(open_now())
+    assert "its loaders make no '_SingleProcessDataLoaderIter'" in first_line(run)
 
 
 def test_times_of_drawing_do_not_pile_up_where_nobody_fetches_them(monkeypatch):
@@ -165,10 +152,9 @@ def test_an_iterator_found_at_work_without_one_of_its_parts_goes_on(monkeypatch)
 
 def test_a_worker_that_fails_to_measure_stands_in_every_format(monkeypatch, capfd):
     monkeypatch.setattr(worker, "_instrument", broken)
-    record(workers=2)
+    run, _ = record(workers=2)
     why = "workers are not measured: OSError: no clock"
     assert capfd.readouterr().err.count(f"loaderscope: {why}") == 1
-    run = open_now()
     sentence = first_line(run)
     assert sentence.startswith(f"{TODAY}: the workers of data were not measured (OSError: no clock")
     assert sentence.endswith(f": {FIGURES} of this loader.")
@@ -185,14 +171,14 @@ def test_a_worker_that_fails_to_measure_stands_in_every_format(monkeypatch, capf
     assert _said(Snapshot("id", (), "live", missing=(sentence,))) == sentence
 
 
-@pytest.mark.parametrize("version", ["2.4.1+cu121", "2.13.0+cpu", "2.15.1", None, "", "strange"])
-def test_a_torch_that_was_tried_or_is_none_is_not_named(version):
-    assert torch_parts.untried(version) is None
+def test_a_torch_that_was_tried_or_is_none_is_not_named():
+    for version in ("2.4.1+cu121", "2.13.0+cpu", "2.15.1", None, "", "strange"):
+        assert torch_parts.untried(version) is None
 
 
 @pytest.mark.parametrize("version", ["2.14.1", "2.16.0.dev20261101+cu132", "3.0", "2.40"])
 def test_a_report_names_a_torch_never_tried(version, monkeypatch):
     monkeypatch.setattr(torch, "__version__", version)
-    record(workers=0)
-    (said,) = (note for note in loaderscope.report(open_now()).notes if "never tried" in note)
+    run, _ = record(workers=0)
+    (said,) = (note for note in loaderscope.report(run).notes if "never tried" in note)
     assert said.startswith(f"torch {version} was never tried with this Loaderscope (tried: 2.4")

@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -20,16 +21,10 @@ PYTHON = [sys.executable, "-S", "-c"]
 HERE = {"host": "here", "boot_id": "boot"}
 
 
-class FakeProbe:
+def fake(pid, create_time=1000.0, start_ns=0, ppid=1):
     """A process with chosen facts."""
-
-    def __init__(self, pid, create_time=1000.0, start_ns=0, ppid=1):
-        self.pid, self.create_time, self.start_ns, self.ppid = pid, create_time, start_ns, ppid
-
-    def usage(self):
-        return None
-
-    slow = detail = usage
+    told = dict.fromkeys(("usage", "slow", "detail"), lambda: None)
+    return SimpleNamespace(pid=pid, create_time=create_time, start_ns=start_ns, ppid=ppid, **told)
 
 
 def registry(run, *processes):
@@ -51,7 +46,7 @@ def test_processes_of_other_hosts_and_other_boots_are_not_ours_and_an_end_is_tak
     register(tmp_path, 2, boot_id="before")
     (tmp_path / "p3-0").mkdir()  # nothing told yet
     (tmp_path / "system-here-0").mkdir()
-    found = registry(tmp_path, *map(FakeProbe, (1, 2, 3)))
+    found = registry(tmp_path, *map(fake, (1, 2, 3)))
     found.scan()
     assert not found.registered
     register(tmp_path, 3)
@@ -66,7 +61,7 @@ def test_processes_of_other_hosts_and_other_boots_are_not_ours_and_an_end_is_tak
 @pytest.mark.parametrize(("told", "living"), [(500.0, False), (999.2, True)])
 def test_a_process_is_known_by_its_start_but_for_a_corrected_clock(tmp_path, told, living):
     register(tmp_path, 7, create_time=told)
-    found = registry(tmp_path, FakeProbe(7, create_time=1000.0))
+    found = registry(tmp_path, fake(7, create_time=1000.0))
     found.scan()
     assert found.registered and bool(found.living) == living
 
@@ -75,7 +70,7 @@ def test_a_process_is_known_by_its_start_but_for_a_corrected_clock(tmp_path, tol
 def test_nonsense_in_process_json_is_no_living_process(tmp_path, text):
     (tmp_path / "p1-0").mkdir()
     (tmp_path / "p1-0" / "process.json").write_text(text)
-    found = registry(tmp_path, FakeProbe(1))
+    found = registry(tmp_path, fake(1))
     found.scan()
     found.update()
     assert not found.living
@@ -83,10 +78,10 @@ def test_nonsense_in_process_json_is_no_living_process(tmp_path, text):
 
 def test_workers_come_from_the_lane_and_strangers_of_their_numbers_are_refused(tmp_path):
     folder = register(tmp_path, 7)
-    late = FakeProbe(11, ppid=1, start_ns=S + LATE_START_NS + 1)
-    in_time = FakeProbe(12, ppid=1, start_ns=S)  # of a fork server: another parent
-    own = FakeProbe(8, ppid=7), FakeProbe(9, ppid=7)
-    found = registry(tmp_path, FakeProbe(7), *own, late, in_time)
+    late = fake(11, ppid=1, start_ns=S + LATE_START_NS + 1)
+    in_time = fake(12, ppid=1, start_ns=S)  # of a fork server: another parent
+    own = fake(8, ppid=7), fake(9, ppid=7)
+    found = registry(tmp_path, fake(7), *own, late, in_time)
     found.scan()
     found.update()
     # The third is gone already.

@@ -45,11 +45,7 @@ sys.stdin.readline()
 """
 
 
-@pytest.fixture(autouse=True)
-def no_sampler(): ...  # it is started by hand
-
-
-def rows(system: Path, lane: str):
+def rows(system, lane):
     records = []
     for path in segments(system, lane):
         with suppress(RunUnreadable):  # it is only just being made
@@ -60,7 +56,7 @@ def rows(system: Path, lane: str):
 class Training:
     """A stand-in for a training process, registered in a run directory."""
 
-    def __init__(self, run: Path) -> None:
+    def __init__(self, run):
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen([sys.executable, "-S", "-c", MAIN], **pipes)
         self.pid = self.process.pid
@@ -72,17 +68,15 @@ class Training:
             lane.append(now_ns(), 3, 0, number, pid)
         self.tell()
 
-    def tell(self, **more) -> None:
+    def tell(self, **more):
         facts = {"format": 1, "pid": self.pid, "host": host_name(), "boot_id": boot_id(), **more}
         facts["create_time"] = psutil.Process(self.pid).create_time()
         (self.folder / "new").write_text(json.dumps(facts))
         (self.folder / "new").replace(self.folder / "process.json")
 
-    def end(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
+    def end(self):
+        with self.process:
+            self.process.kill()
         for pid in self.workers:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -114,15 +108,15 @@ def started(run, training):
         process.kill()
 
 
-def pids(system: Path, name: str) -> set[int]:
+def pids(system, name):
     return {int(row[name]) for row in rows(system, "process")}
 
 
-def told_its_end(system: Path) -> bool:
+def told_its_end(system):
     return "ended_clock_ns" in json.loads((system / "sampler.json").read_text())
 
 
-def sampled(system: Path):
+def sampled(system):
     until(lambda: len(rows(system, "process")) >= 3, "process rows")
 
 
@@ -189,7 +183,8 @@ def test_it_ends_with_the_training(run, training, started, ends):
     assert not system.exists() or told_its_end(system)
 
 
-def test_it_holds_nothing_of_the_training_open_and_imports_nothing_heavy(run, training):
+def test_it_holds_nothing_of_the_training_and_imports_nothing_heavy(run, training, monkeypatch):
+    monkeypatch.delenv("LOADERSCOPE_SYSTEM")
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
     with os.fdopen(reading), os.fdopen(writing):

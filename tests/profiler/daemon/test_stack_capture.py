@@ -8,9 +8,7 @@ import signal
 import stat
 import sys
 import time
-from pathlib import Path
 from types import SimpleNamespace
-from typing import ClassVar
 
 import pytest
 
@@ -20,29 +18,16 @@ from loaderscope.profiler.base.tolerant import as_json
 from loaderscope.profiler.daemon.reasons import Reasons
 from loaderscope.profiler.daemon.registry import Main, Worker
 from loaderscope.profiler.daemon.stack_capture import bursts as stacks
-from loaderscope.profiler.daemon.stack_capture import capture
+from loaderscope.profiler.daemon.stack_capture import capture, py_spy
 from loaderscope.profiler.daemon.stack_capture.bursts import COMPUTING, YOUNG, Bursts
 from loaderscope.profiler.daemon.stack_capture.merge_stacks import MAX_OUTPUT_CHARACTERS, Merged
-from loaderscope.profiler.daemon.stack_capture.py_spy import (
-    MISSING,
-    NOT_PERMITTED,
-    Outcome,
-    Recording,
-    find_py_spy,
-    try_stacks,
-    why_failed,
-)
+from loaderscope.profiler.daemon.stack_capture.py_spy import Outcome, Recording, find_py_spy
 from loaderscope.profiler.daemon.stack_capture.thread_waits import Seen
 from loaderscope.profiler.store.lanes.lane_tail import LaneTail
+from loaderscope.profiler.store.stacks import stack_samples
 from loaderscope.profiler.store.stacks.stack_files import answer_to, read_bursts
 from loaderscope.profiler.store.stacks.stack_request import request_burst
-from loaderscope.profiler.store.stacks.stack_samples import (
-    REQUEST,
-    BurstFile,
-    Frame,
-    StackRow,
-    Wait,
-)
+from loaderscope.profiler.store.stacks.stack_samples import REQUEST, Frame, StackRow, Wait
 from started import until
 
 S = 1_000_000_000
@@ -62,15 +47,12 @@ def speedscope(*stacks, thread='Thread 50 "MainThread"'):
 class FakeRecording:
     """One that is over when told to be. What it wrote, or how it failed, is set by the test."""
 
-    made: ClassVar[list["FakeRecording"]] = []
-    written: ClassVar[dict[int, object]] = {}
+    over = killed = ended = False
+    cpu, said = 0, Outcome(0, 10, 0, "")
 
     def __init__(self, program, pid, folder, rate_hz, seconds, gil):
         self.pid, self.rate_hz, self.seconds, self.gil = pid, rate_hz, seconds, gil
         self.output = folder / f".stacks-{pid}.json"
-        self.over = self.killed = self.ended = False
-        self.cpu = 0
-        self.said = Outcome(0, 10, 0, "")
         FakeRecording.made.append(self)
 
     def cpu_ns(self):
@@ -321,9 +303,9 @@ def test_py_spy_missing_is_a_reason_and_an_answer(tmp_path, monkeypatch):
     monkeypatch.setattr(stacks, "find_py_spy", lambda: None)
     place = Place(tmp_path)
     place.begin()
-    assert place.reason == MISSING and not place.bursts.busy
+    assert place.reason == py_spy.MISSING and not place.bursts.busy
     answer = answer_to(tmp_path, place.ask())
-    assert answer is not None and answer.reason == MISSING and answer.stacks == ()
+    assert answer is not None and answer.reason == py_spy.MISSING and answer.stacks == ()
 
 
 def test_failures_are_a_reason_and_a_note_and_cost_the_others_nothing(place, made):
@@ -386,8 +368,8 @@ def test_broken_parts_raise_nothing_and_the_end_keeps_what_was_seen(place, made,
     place.ask()
     place.bursts.close()
     assert all(one.ended for one in made[3:]) and place.told(1)["stacks"]
-    (place.path / "stacks.request").unlink(missing_ok=True)
-    (place.path / "stacks.request").mkdir()
+    (place.path / REQUEST).unlink(missing_ok=True)
+    (place.path / REQUEST).mkdir()
     place.tick()
 
 
@@ -436,7 +418,7 @@ def test_the_rarest_are_dropped_where_there_is_no_room():
         places = tuple(merged.frames.setdefault(one, len(merged.frames)) for one in stack)
         merged.counts[0, "MainThread", places] = 2 if number < 5 else 1
     frames, stacks, dropped, _ = merged.kept(["main"])
-    text = json.dumps(as_json(BurstFile(frames=frames, stacks=stacks)))
+    text = json.dumps(as_json(stack_samples.BurstFile(frames=frames, stacks=stacks)))
     assert len(text) <= MAX_OUTPUT_CHARACTERS
     assert dropped == 6005 - sum(stack.samples for stack in stacks) > 0
     assert [stack.samples for stack in stacks[:6]] == [2, 2, 2, 2, 2, 1]
@@ -473,11 +455,11 @@ def test_what_its_failure_means(tmp_path, message, scope, part):
     if scope is not None:
         (tmp_path / "proc/sys/kernel/yama").mkdir(parents=True)
         (tmp_path / "proc/sys/kernel/yama/ptrace_scope").write_text(scope + "\n")
-    assert part in why_failed(message, tmp_path)
-    assert "\n" not in why_failed(message, tmp_path)
+    assert part in py_spy.why_failed(message, tmp_path)
+    assert "\n" not in py_spy.why_failed(message, tmp_path)
 
 
-def program(path: Path, text: str) -> str:
+def program(path, text):
     path.write_text(f"#!{sys.executable} -S\n{text}")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return str(path)
@@ -524,9 +506,9 @@ def test_a_recording_can_be_ended_and_killed(tmp_path):
 def test_trying_whether_stacks_can_be_read(tmp_path):
     text = "import sys\nsys.exit('Permission Denied: Try running again')\n"
     denied = program(tmp_path / "denied", text)
-    assert try_stacks(program(tmp_path / "reads", "print('Thread 5 (idle)')\n")) is None
-    assert try_stacks(denied, tmp_path) == NOT_PERMITTED[0]
-    assert "cannot be started" in try_stacks(str(tmp_path / "nowhere"))
+    assert py_spy.try_stacks(program(tmp_path / "reads", "print('Thread 5 (idle)')\n")) is None
+    assert py_spy.try_stacks(denied, tmp_path) == py_spy.NOT_PERMITTED[0]
+    assert "cannot be started" in py_spy.try_stacks(str(tmp_path / "nowhere"))
 
 
 def test_only_the_sampler_is_permitted(monkeypatch):

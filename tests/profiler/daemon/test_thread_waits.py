@@ -1,7 +1,5 @@
 """What a process waits for, told from outside: processes that wait in one way each."""
 
-from __future__ import annotations
-
 import os
 import select
 import subprocess
@@ -9,10 +7,7 @@ import sys
 import textwrap
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -49,7 +44,7 @@ def spin(seconds=1000):
 def ready(): print("ready", flush=True)
 """
 # What the process does, and what is seen of it.
-WAITS: dict[str, tuple[str, str, str | None]] = {
+WAITS = {
     "sleeps": ("time.sleep(1000)", "sleep", ""),
     "nothing to select": ("select.select([], [], [], 1000)", "sleep", ""),
     "computes": ("spin()", "compute", ""),
@@ -83,13 +78,12 @@ WAITS: dict[str, tuple[str, str, str | None]] = {
 
 
 @contextmanager
-def process(code: str) -> Iterator[subprocess.Popen[str]]:
+def process(code):
     """Runs the code until the test has looked; `ready()` says that it is about to wait."""
     code = f"{BEGIN}\n{textwrap.dedent(code)}"
-    how: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
     begun = subprocess.Popen([sys.executable, "-c", code], start_new_session=True, **how)
     try:
-        assert begun.stdout is not None
         assert begun.stdout.readline() == "ready\n"
         yield begun
     finally:
@@ -98,13 +92,13 @@ def process(code: str) -> Iterator[subprocess.Popen[str]]:
         begun.stdout.close()
 
 
-def until(look: Callable[[], Any], right: Callable[[Any], bool]) -> Any:
+def until(look, right):
     """What is seen, once it is right."""
     return started.until(lambda: next(filter(right, [look()]), None), "what is waited for")
 
 
 @pytest.mark.parametrize("name", WAITS)
-def test_what_a_process_waits_for(name: str) -> None:
+def test_what_a_process_waits_for(name):
     code, kind, what = WAITS[name]
     with process(f"ready()\n{code}") as waiting:
         waits = ThreadWaits()
@@ -118,7 +112,7 @@ def test_what_a_process_waits_for(name: str) -> None:
         assert what is None or bool(found.what) == bool(what)
 
 
-def test_a_lock_that_processes_share_is_the_same_in_each_of_them() -> None:
+def test_a_lock_that_processes_share_is_the_same_in_each_of_them():
     code = """
         lock = fork.Lock()
         other = fork.Lock()
@@ -129,13 +123,10 @@ def test_a_lock_that_processes_share_is_the_same_in_each_of_them() -> None:
         time.sleep(1000)
     """
     with process(code) as holding:
-        assert holding.stdout is not None
         pids = list(map(int, holding.stdout.readline().split()))
         waits = ThreadWaits()
-        found = [
-            until(lambda pid=pid: waits.look(pid), lambda seen: seen.key is not None)
-            for pid in pids
-        ]
+        looks = [lambda pid=pid: waits.look(pid) for pid in pids]
+        found = [until(look, lambda seen: seen.key is not None) for look in looks]
         assert {seen.kind for seen in found} == {"lock"}
         assert found[0].key == found[1].key != found[2].key
 
@@ -143,7 +134,7 @@ def test_a_lock_that_processes_share_is_the_same_in_each_of_them() -> None:
 @pytest.mark.parametrize(
     ("machine", "spinning", "kinds"), [(None, 3, {"gil"}), ("vax", 0, {"sleep", "unknown"})]
 )
-def test_the_interpreter_and_an_unknown_machine(machine, spinning: int, kinds: set[str]) -> None:
+def test_the_interpreter_and_an_unknown_machine(machine, spinning, kinds):
     code = f"""
         for _ in range({spinning}): threading.Thread(target=spin, daemon=True).start()
         ready()
@@ -154,7 +145,7 @@ def test_the_interpreter_and_an_unknown_machine(machine, spinning: int, kinds: s
         until(lambda: waits.look(busy.pid), lambda seen: seen.kind in kinds)
 
 
-def test_of_a_process_that_has_ended_nothing_is_known() -> None:
+def test_of_a_process_that_has_ended_nothing_is_known():
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     with pytest.raises(FileNotFoundError):
@@ -169,7 +160,7 @@ def test_of_a_process_that_has_ended_nothing_is_known() -> None:
 @pytest.mark.quiet  # a reading that waits for a core comes after what it is paired with
 @pytest.mark.skipif(find_py_spy() is None, reason="py-spy is not installed")
 @pytest.mark.timeout(240)
-def test_each_stack_is_paired_with_what_its_thread_did_then(tmp_path: Path) -> None:
+def test_each_stack_is_paired_with_what_its_thread_did_then(tmp_path):
     """A thread that alternates every few milliseconds between what is known of its lines."""
     code = """
         def sleeps(): time.sleep(0.003)
@@ -184,43 +175,34 @@ def test_each_stack_is_paired_with_what_its_thread_did_then(tmp_path: Path) -> N
         ready()
         while True: sleeps(); computes(); locks()
     """
-    program = find_py_spy()
-    assert program is not None
     with process(code) as waiting:
-        readings = Readings()
-        readings.watch(waiting.pid)
-        recording = Recording(program, waiting.pid, tmp_path, 100, 4, gil=False)
+        pid, readings, merged = waiting.pid, Readings(), Merged()
+        readings.watch(pid)
+        recording = Recording(find_py_spy(), pid, tmp_path, 100, 4, gil=False)
         while not recording.over:
             readings.wait(0.05)
-        merged, outcome = Merged(), recording.outcome()
-        taken = merged.add(
-            *(0, waiting.pid, recording.output),
-            lambda many: readings.pairs(waiting.pid, many, outcome.message),
-        )
+        told = recording.outcome().message
+        taken = merged.add(0, pid, recording.output, lambda many: readings.pairs(pid, many, told))
         readings.close()
         recording.clear()
         assert not list(tmp_path.iterdir())
     assert readings.reason is None and taken > 200
     frames, stacks, _, waits = merged.kept(["main"])
-    seen: dict[str, Counter[str]] = defaultdict(Counter)
+    seen = defaultdict(Counter)
     for row in stacks:
         for at in row.frames:
             for place, samples in row.waits:
                 seen[frames[at].function][waits[place].kind] += samples
-    for name, kind, least in (
-        ("sleeps", "sleep", 0.8),
-        ("computes", "compute", 0.8),
-        ("locks", "lock", 0.6),
-    ):
-        kinds = seen[name]
+    for kind, least in {"sleep": 0.8, "compute": 0.8, "lock": 0.6}.items():
+        kinds = seen[f"{kind}s"]
         assert kinds[kind] + kinds["core"] > least * sum(kinds.values()), seen
 
 
-def test_readings_that_failed_are_left_out_and_what_does_not_add_up_is_no_pair() -> None:
+def test_readings_that_failed_are_left_out_and_what_does_not_add_up_is_no_pair():
     readings = Readings()
     readings.watch(os.getpid())
 
-    def listed(times: int) -> None:
+    def listed(times):
         for _ in range(times):
             os.listdir(f"/proc/{os.getpid()}/task")
             readings.wait(0.001)
@@ -232,9 +214,8 @@ def test_readings_that_failed_are_left_out_and_what_does_not_add_up_is_no_pair()
         whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(stamp // 10**9))
         failed = f"[{whole}.{stamp % 10**9:09}Z WARN  py_spy] Failed to get stack trace from 7"
         pairs = readings.pairs(os.getpid(), 3, "")
-        assert pairs is not None and len(pairs) == 3 and readings.reason is None
-        fewer = readings.pairs(os.getpid(), 2, failed)
-        assert fewer is not None and len(fewer) == 2
+        assert len(pairs) == 3 and readings.reason is None
+        assert len(readings.pairs(os.getpid(), 2, failed)) == 2
         assert readings.pairs(os.getpid(), 4, "") is None and readings.reason is not None
         assert readings.pairs(os.getpid(), 1, "Failed to connect to process, retrying") is None
     finally:
