@@ -111,9 +111,10 @@ class Place:
         rows = loop(batches, wait_ms, compute_ms)
         write_lane(directory, f"batches{loader}x0", schema.BATCH, rows)
 
-    def tick(self, seconds=1.0):
-        self.now += int(seconds * S)
-        self.bursts.tick(self.now, self.living)
+    def tick(self, seconds=1.0, times=1):
+        for _ in range(times):
+            self.now += int(seconds * S)
+            self.bursts.tick(self.now, self.living)
 
     def begin(self, **how):
         self.train(**how)
@@ -121,8 +122,7 @@ class Place:
 
     def ask(self, **how):
         nonce = request_burst(self.path, **how)
-        self.tick()
-        self.tick()
+        self.tick(times=2)
         return nonce
 
     def end(self, rounds=1):
@@ -260,8 +260,7 @@ def test_the_workers_of_the_next_epoch_take_the_place_of_those_that_ended(place,
 def test_a_request_is_answered_by_name_unless_it_is_of_long_ago(place, made):
     request_burst(place.path)
     os.utime(place.path / REQUEST, (time.time() - 100,) * 2)
-    place.tick()
-    place.tick()
+    place.tick(times=2)
     assert not made
     nonce = place.ask(seconds=2)
     assert {one.seconds for one in made} == {2}
@@ -269,8 +268,7 @@ def test_a_request_is_answered_by_name_unless_it_is_of_long_ago(place, made):
     answer = answer_to(place.path, nonce)
     assert answer is not None and answer.why == "asked" and answer.samples == {50: 2, 51: 2, 52: 2}
     count = len(made)
-    place.tick()
-    place.tick()
+    place.tick(times=2)
     assert len(made) == count  # once
     place.living = []
     assert "alive" in answer_to(place.path, place.ask()).reason
@@ -294,8 +292,7 @@ def test_a_reader_gets_what_the_burst_has_so_far_and_the_loop_another(place, mad
     taken = len(made)
     ask_so_far("so-far-2")  # nothing is at work
     place.train(loader=1)
-    place.tick()
-    place.tick()
+    place.tick(times=2)
     assert len(made) > taken  # in place of the one that was ended
 
 
@@ -373,18 +370,18 @@ def test_broken_parts_raise_nothing_and_the_end_keeps_what_was_seen(place, made,
     place.tick()
 
 
-def merge(tmp_path, data, pid=50, into=None):
+def merge(tmp_path, data, into):
     path = tmp_path / "out.json"
     path.write_text(json.dumps(data))
-    merged = into if into is not None else Merged()
-    return merged, merged.add(0, pid, path, lambda samples: None)
+    return into.add(0, 50, path, lambda samples: None)
 
 
 def test_equal_stacks_are_counted_and_frames_kept_once(tmp_path):
     both = ["a@x.py", "b@x.py"]
     own = 'Thread 50 "Thread-9 (train)"'  # its main thread, whatever its name
-    merged, samples = merge(tmp_path, speedscope(both, ["a@x.py"], both, thread=own))
-    merge(tmp_path, speedscope(["b@x.py"], thread='Thread 77 "Thread-1 ("odd")"'), into=merged)
+    merged, other = Merged(), 'Thread 77 "Thread-1 ("odd")"'
+    samples = merge(tmp_path, speedscope(both, ["a@x.py"], both, thread=own), merged)
+    merge(tmp_path, speedscope(["b@x.py"], thread=other), merged)
     frames, stacks, dropped, _ = merged.kept(["main"])
     assert samples == 3 and dropped == 0
     assert frames == (Frame("a", "x.py", 3), Frame("b", "x.py", 3))
@@ -402,10 +399,7 @@ def test_what_the_main_thread_did_goes_with_its_stacks(tmp_path):
     merged.add(0, 50, path, lambda many: [sleeps] * many)
     # The third process takes the place of the second, in a later epoch.
     _, stacks, _, waits = merged.kept(["main", "worker 0", "worker 0"])
-    told = {
-        (row.process, row.frames): {waits[at]: samples for at, samples in row.waits}
-        for row in stacks
-    }
+    told = {(row.process, row.frames): {waits[at]: n for at, n in row.waits} for row in stacks}
     assert told[1, (0,)] == {Wait("sleep"): 2}  # of three samples
     assert told[1, (1,)] == {Wait("lock", "", 2): 1}
     assert told[0, (2,)] == {}  # not of its main thread

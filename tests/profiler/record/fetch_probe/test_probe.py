@@ -27,10 +27,9 @@ from loaderscope.profiler.store.probe_totals import (
 from loaderscope.profiler.store.sampled_fetches import EpochTotals, SampledFetches, SuffixTotals
 
 MS = 1_000_000
-compiled = pytest.mark.skipif(opens.native is None, reason="without the extension")
 
 
-@compiled
+@pytest.mark.skipif(opens.native is None, reason="without the extension")
 def test_opens_of_this_thread_alone(tmp_path):
     def elsewhere():
         thread = threading.Thread(target=file.read_bytes)
