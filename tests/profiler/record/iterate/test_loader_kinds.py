@@ -126,3 +126,9 @@ def test_a_failure_of_ours_at_the_start_costs_the_loop_nothing(monkeypatch, caps
         loader = loaderscope.watch(DataLoader(torch.arange(8), batch_size=4, num_workers=workers))
         assert [batch.tolist() for batch in loader] == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_a_way_to_make_iterators_of_ones_own_is_of_no_known_kind():
+    elsewhere = type("DataLoader", (), {"_get_iterator": lambda self: None})
+    for owner in (elsewhere, DataLoader):
+        assert kind_that_makes(owner, elsewhere._get_iterator) is None
