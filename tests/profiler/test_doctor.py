@@ -1,5 +1,6 @@
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -7,7 +8,7 @@ from loaderscope.profiler import doctor
 from loaderscope.profiler.doctor import checks
 
 
-def write(root: Path, files: dict[str, str]) -> Path:
+def write(root, files):
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -113,15 +114,8 @@ def test_devices(tmp_path):
     [(None, True, "2 GPUs"), (RuntimeError("version mismatch"), False, "mismatch")],
 )
 def test_nvml(tmp_path, error, ok, finding):
-    def init():
-        if error is not None:
-            raise error
-
-    nvml = SimpleNamespace(
-        nvmlInit=init,
-        nvmlShutdown=lambda: None,
-        nvmlDeviceGetCount=lambda: 2,
-    )
+    rest = {"nvmlShutdown": lambda: None, "nvmlDeviceGetCount": lambda: 2}
+    nvml = SimpleNamespace(nvmlInit=Mock(side_effect=error), **rest)
     write(tmp_path, {"proc/driver/nvidia/version": "NVRM"})
     found = examine(tmp_path, load=loader(pynvml=nvml))["nvml"]
     assert found.ok is ok and finding in found.finding

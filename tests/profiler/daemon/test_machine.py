@@ -15,34 +15,39 @@ NAMES = [field.name for field in schema.MACHINE.fields][2:]
 S = 1_000_000_000
 
 
-def kernel(root: Path, user: int = 100, idle: int = 100) -> Path:
+def write(root, files):
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return root
+
+
+def kernel(root, user=100, idle=100):
     files = {
         "proc/stat": f"cpu  {user} 0 50 {idle} 20 0 5 0 0 0\ncpu0 {user} 0 50 {idle} 20 0 5 0 0 0\n"
         "cpu3 1 1 1 1 1 1 1 1 0 0\nintr 5 0\nctxt 777\nbtime 5\n",
-        "proc/meminfo": "MemTotal: 1000 kB\nMemFree: 1 kB\nMemAvailable: 600 kB\nBuffers: 9 "
-        "kB\nCached: 300 kB\n"
-        "SwapCached: 8 kB\nSwapTotal: 50 kB\nSwapFree: 40 kB\nShmem: 100 kB\n",
+        "proc/meminfo": "MemTotal: 1000 kB\nMemAvailable: 600 kB\nBuffers: 9 kB\nCached: 300 kB\n"
+        "SwapCached: 8 kB\nShmem: 100 kB\n",
         "proc/diskstats": " 8 0 sda 1 0 10 0 1 0 20 0 0 0 0\n 8 1 sda1 1 0 10 0 1 0 20 0 0 0 0\n"
         " 7 0 loop0 1 0 99 0 1 0 99 0 0 0 0\n 253 0 dm-0 1 0 10 0 1 0 20 0 0 0 0\n",
         "proc/self/net/dev": "Inter-| Receive | Transmit\n face |bytes\n"
         "    lo: 9 1 0 0 0 0 0 0 9 1 0 0 0 0 0 0\n  eth0:1000 1 0 0 0 0 0 0 2000 1 0 0 0 0 0 0\n"
         "docker0: 1000 1 0 0 0 0 0 0 2000 1 0 0 0 0 0 0\n",
     }
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
+    write(root, files)
     for device in ("block/sda", "class/net/eth0"):
         (root / "sys" / device / "device").mkdir(parents=True, exist_ok=True)
     (root / "dev/shm").mkdir(parents=True, exist_ok=True)
     return root
 
 
-def machine(root: Path) -> tuple[Machine, Reasons]:
+def machine(root):
     reasons = Reasons()
     return Machine(root, reasons), reasons
 
 
-def sample(of: Machine, now_ns: int = 0) -> dict[str, float]:
+def sample(of, now_ns=0):
     return dict(zip(NAMES, of.sample(now_ns), strict=True))
 
 
@@ -54,8 +59,8 @@ def test_figures_of_a_known_kernel(tmp_path):
         "mem_total_bytes": 1000 * 1024,
         "mem_available_bytes": 600 * 1024,
         "page_cache_bytes": 200 * 1024,  # what lies in /dev/shm is no page cache
-        "disk_read_bytes": 10
-        * 512,  # the disk once: not its partition, not the volume on it, no loop device
+        # The disk once: not its partition, not the volume on it, no loop device.
+        "disk_read_bytes": 10 * 512,
         "disk_write_bytes": 20 * 512,
         "net_recv_bytes": 1000,  # the card, not the bridge, not the loopback
         "net_sent_bytes": 2000,
@@ -74,17 +79,12 @@ def test_figures_of_a_known_kernel(tmp_path):
 def test_a_container_s_limits_are_looked_up_again(tmp_path):
     here, reasons = machine(kernel(tmp_path))
     sample(here, 0)
-    (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
-    for name, text in {
-        "proc/self/cgroup": "0::/\n",
-        "sys/fs/cgroup/cpu.max": "250000 100000",
-        "sys/fs/cgroup/cpu.stat": "nr_throttled 4\nthrottled_usec 3\n",
-    }.items():
-        (tmp_path / name).write_text(text)
+    limits = {"max": "250000 100000", "stat": "nr_throttled 4\nthrottled_usec 3\n"}
+    write(tmp_path, {f"sys/fs/cgroup/cpu.{name}": text for name, text in limits.items()})
+    write(tmp_path, {"proc/self/cgroup": "0::/\n"})
     assert math.isnan(sample(here, S)["cgroup_cpu_quota"])
     later = sample(here, 10 * S)
-    assert later["cgroup_cpu_quota"] == 2.5
-    assert later["cgroup_throttled_ns"] == 3000
+    assert (later["cgroup_cpu_quota"], later["cgroup_throttled_ns"]) == (2.5, 3000)
     assert "cgroup_cpu_quota" not in reasons.sentences
 
 
@@ -115,3 +115,94 @@ def test_host_facts():
     here = facts(cgroup.find(), [])
     assert (here.host, here.gpus) == (os.uname().nodename, ())
     assert here.affinity == len(os.sched_getaffinity(0)) and here.mem_total_bytes > 0
+
+
+GIB = 1 << 30
+
+
+def found_of(root, files):
+    """What is found in a file system with these files."""
+    return cgroup.find(write(root, files))
+
+
+def version_1(cpu, memory):
+    cpu = {f"sys/fs/cgroup/cpu/cpu.{name}": text for name, text in cpu.items()}
+    return cpu | {f"sys/fs/cgroup/memory/memory.{name}": text for name, text in memory.items()}
+
+
+def test_version_2_takes_the_tightest_limit_on_the_way_to_the_root(tmp_path):
+    throttled = "usage_usec 9\nnr_periods 8\nnr_throttled 7\nthrottled_usec 6\n"
+    group = {
+        "cgroup.controllers": "cpu memory\n",
+        "pod/cpu.max": "150000 100000\n",
+        "pod/cpu.stat": throttled,
+        "pod/memory.max": "max\n",
+        "pod/memory.current": "5\n",
+        "pod/box/cpu.max": "max 100000\n",
+        "pod/box/cpu.stat": "nr_throttled 0\nthrottled_usec 0\n",
+        "pod/box/memory.max": f"{2 * GIB}\n",
+        "pod/box/memory.current": f"{GIB}\n",
+        "pod/box/memory.stat": "anon 7\ninactive_file 300\nactive_file 9\n",
+    }
+    files = {f"sys/fs/cgroup/{name}": text for name, text in group.items()}
+    found = found_of(tmp_path, {"proc/self/cgroup": "0::/pod/box\n", **files})
+    assert (found.cpu_quota, found.mem_limit_bytes) == (1.5, 2 * GIB)
+    assert found.cached_bytes() == 300
+    assert found.throttled_ns() == 6000  # told where the limit is, in the pod
+    assert found.memory_bytes() == GIB
+
+
+OF_CONTAINER = "5:memory:/docker/abc\n4:cpu,cpuacct:/docker/abc\n0::/docker/abc\n"
+UNLIMITED = {"limit_in_bytes": "9223372036854771712\n", "usage_in_bytes": "5\n"}
+HELD = {"usage_in_bytes": "99\n", "stat": "inactive_file 1\ntotal_inactive_file 44\n"}
+
+
+@pytest.mark.parametrize(
+    ("groups", "quota", "throttled", "memory", "figures"),
+    [
+        # The container's own part is mounted.
+        (OF_CONTAINER, 200_000, 12345, HELD | {"limit_in_bytes": f"{GIB}\n"}, (2.0, GIB, 99, 44)),
+        ("5:memory:/\n4:cpu:/\n", -1, -1, UNLIMITED, (None, None, 5, -1)),
+    ],
+)
+def test_version_1(tmp_path, groups, quota, throttled, memory, figures):
+    cpu = {"cfs_quota_us": f"{quota}\n", "cfs_period_us": "100000\n"}
+    if throttled >= 0:
+        cpu["stat"] = f"nr_throttled 2\nthrottled_time {throttled}\n"
+    found = found_of(tmp_path, {"proc/self/cgroup": groups, **version_1(cpu, memory)})
+    told = (found.cpu_quota, found.mem_limit_bytes, found.memory_bytes(), found.cached_bytes())
+    assert (told, found.throttled_ns()) == (figures, throttled)
+
+
+def test_a_version_2_mount_without_the_controller_leaves_it_to_version_1(tmp_path):
+    files = {
+        "proc/self/cgroup": "4:memory:/job\n0::/\n",
+        "sys/fs/cgroup/unified/cgroup.controllers": "\n",
+        "sys/fs/cgroup/memory/job/memory.limit_in_bytes": "1000\n",
+    }
+    found = found_of(tmp_path, files)
+    assert (found.cpu, found.mem_limit_bytes) == (None, 1000)
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [None, "garbage\n::\n0:\n", "0::/gone\n", "5:memory:/gone\n4:cpu:/\n", "0::/../../x\n"],
+)
+def test_nothing_to_be_found_is_no_error(tmp_path, groups):
+    found = found_of(tmp_path, {"proc/self/cgroup": groups} if groups else {})
+    assert (found.cpu_quota, found.mem_limit_bytes) == (None, None)
+    assert found.throttled_ns() == found.memory_bytes() == -1
+
+
+@pytest.mark.parametrize("group", ["/Bücher-数据".encode(), b"/B\xfccher"])
+def test_limits_of_groups_with_such_names(tmp_path, group):
+    """A container started by a user whose name, and so whose group, is not ASCII."""
+    folder = f"sys/fs/cgroup/pod{os.fsdecode(group)}"
+    files = {
+        "proc/self/cgroup": b"0::/pod%s\n" % group,
+        f"{folder}/cpu.max": "150000 100000\n",
+        f"{folder}/memory.max": "1024\n",
+        "sys/fs/cgroup/cgroup.controllers": "cpu memory\n",
+    }
+    found = found_of(tmp_path, files)
+    assert (found.cpu_quota, found.mem_limit_bytes) == (1.5, 1024)

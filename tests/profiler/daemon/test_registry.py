@@ -2,12 +2,14 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from loaderscope.profiler.base.clock import now_ns
 from loaderscope.profiler.base.schema import WORKER
+from loaderscope.profiler.daemon.pace import Allowance
 from loaderscope.profiler.daemon.processes import Probe, probe
 from loaderscope.profiler.daemon.reasons import Reasons
 from loaderscope.profiler.daemon.registry import LATE_START_NS, Registry
@@ -15,19 +17,14 @@ from loaderscope.profiler.store.lanes.lane import Budget, Lane
 from started import until
 
 S = 1_000_000_000
+PYTHON = [sys.executable, "-S", "-c"]
 HERE = {"host": "here", "boot_id": "boot"}
 
 
-class FakeProbe:
+def fake(pid, create_time=1000.0, start_ns=0, ppid=1):
     """A process with chosen facts."""
-
-    def __init__(self, pid, create_time=1000.0, start_ns=0, ppid=1):
-        self.pid, self.create_time, self.start_ns, self.ppid = pid, create_time, start_ns, ppid
-
-    def usage(self):
-        return None
-
-    slow = detail = usage
+    told = dict.fromkeys(("usage", "slow", "detail"), lambda: None)
+    return SimpleNamespace(pid=pid, create_time=create_time, start_ns=start_ns, ppid=ppid, **told)
 
 
 def registry(run, *processes):
@@ -49,7 +46,7 @@ def test_processes_of_other_hosts_and_other_boots_are_not_ours_and_an_end_is_tak
     register(tmp_path, 2, boot_id="before")
     (tmp_path / "p3-0").mkdir()  # nothing told yet
     (tmp_path / "system-here-0").mkdir()
-    found = registry(tmp_path, *map(FakeProbe, (1, 2, 3)))
+    found = registry(tmp_path, *map(fake, (1, 2, 3)))
     found.scan()
     assert not found.registered
     register(tmp_path, 3)
@@ -64,7 +61,7 @@ def test_processes_of_other_hosts_and_other_boots_are_not_ours_and_an_end_is_tak
 @pytest.mark.parametrize(("told", "living"), [(500.0, False), (999.2, True)])
 def test_a_process_is_known_by_its_start_but_for_a_corrected_clock(tmp_path, told, living):
     register(tmp_path, 7, create_time=told)
-    found = registry(tmp_path, FakeProbe(7, create_time=1000.0))
+    found = registry(tmp_path, fake(7, create_time=1000.0))
     found.scan()
     assert found.registered and bool(found.living) == living
 
@@ -73,7 +70,7 @@ def test_a_process_is_known_by_its_start_but_for_a_corrected_clock(tmp_path, tol
 def test_nonsense_in_process_json_is_no_living_process(tmp_path, text):
     (tmp_path / "p1-0").mkdir()
     (tmp_path / "p1-0" / "process.json").write_text(text)
-    found = registry(tmp_path, FakeProbe(1))
+    found = registry(tmp_path, fake(1))
     found.scan()
     found.update()
     assert not found.living
@@ -81,10 +78,10 @@ def test_nonsense_in_process_json_is_no_living_process(tmp_path, text):
 
 def test_workers_come_from_the_lane_and_strangers_of_their_numbers_are_refused(tmp_path):
     folder = register(tmp_path, 7)
-    late = FakeProbe(11, ppid=1, start_ns=S + LATE_START_NS + 1)
-    in_time = FakeProbe(12, ppid=1, start_ns=S)  # of a fork server: another parent
-    own = FakeProbe(8, ppid=7), FakeProbe(9, ppid=7)
-    found = registry(tmp_path, FakeProbe(7), *own, late, in_time)
+    late = fake(11, ppid=1, start_ns=S + LATE_START_NS + 1)
+    in_time = fake(12, ppid=1, start_ns=S)  # of a fork server: another parent
+    own = fake(8, ppid=7), fake(9, ppid=7)
+    found = registry(tmp_path, fake(7), *own, late, in_time)
     found.scan()
     found.update()
     # The third is gone already.
@@ -99,7 +96,7 @@ def test_workers_come_from_the_lane_and_strangers_of_their_numbers_are_refused(t
 def test_a_probe_agrees_with_psutil_and_a_dead_one_a_zombie_and_a_stranger_give_nothing():
     code = "print(flush=True); input()"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([sys.executable, "-S", "-c", code], **pipes) as child:
+    with subprocess.Popen([*PYTHON, code], **pipes) as child:
         child.stdout.readline()
         reasons = Reasons()
         one = probe(child.pid, reasons)
@@ -120,21 +117,17 @@ def test_a_probe_agrees_with_psutil_and_a_dead_one_a_zombie_and_a_stranger_give_
         assert earlier.usage() is None
         child.kill()
         until(lambda: other.status() == psutil.STATUS_ZOMBIE, "its death")
-        assert one.usage() is None  # not yet waited for
-        assert probe(child.pid, Reasons()) is None
-        child.wait()
-        assert one.usage() is None
-        assert probe(child.pid, Reasons()) is None
+        for _ in range(2):  # not yet waited for; gone
+            assert one.usage() is None and probe(child.pid, Reasons()) is None
+            child.wait()
 
 
 def test_waiting_for_a_core_is_told_apart_from_other_waiting():
     core = min(os.sched_getaffinity(0))
     spinning = f"import os; os.sched_setaffinity(0, [{core}]); print(flush=True)\nwhile True: pass"
     sleeping = "import time; print(flush=True); time.sleep(60)"
-    children = [
-        subprocess.Popen([sys.executable, "-S", "-c", code], stdout=subprocess.PIPE)
-        for code in (spinning, spinning, sleeping)
-    ]
+    codes = (spinning, spinning, sleeping)
+    children = [subprocess.Popen([*PYTHON, code], stdout=subprocess.PIPE) for code in codes]
     try:
         for each in children:
             each.stdout.readline()
@@ -153,3 +146,20 @@ def test_waiting_for_a_core_is_told_apart_from_other_waiting():
             each.wait()
             each.stdout.close()
     assert asleep < 0.05 * S
+
+
+def test_allowance_keeps_the_interval_while_ticks_are_cheap_and_bounds_the_dear():
+    def wait(allowance, wall_ns, cpu_ns):
+        return allowance.wait_ns(S // 5, 3 * S, wall_ns, cpu_ns)
+
+    cheap, saving, dear = (Allowance(0.01, saved, 0, 0) for saved in (0, S // 2, 0))
+    for tick in range(1, 100):  # 1 ms in every 200 ms
+        assert wait(cheap, tick * S // 5, tick * S // 1000) == S // 5
+    assert wait(saving, S // 5, S // 4) == S // 5
+    assert wait(saving, 2 * S // 5, S) > S // 5
+    now = cpu = 0
+    for _ in range(1000):
+        cpu += S // 100  # 10 ms a tick: five times too dear at 5 Hz
+        now += wait(dear, now, cpu)
+    assert cpu / now < 0.0102
+    assert wait(Allowance(0.01, 0, 0, 0), S // 5, 1000 * S) == 3 * S

@@ -1,12 +1,12 @@
 """Work in a thread of its own: given up on where it hangs, taken up once it is over after all."""
 
 import threading
-import time
 
 import pytest
 
 from loaderscope.profiler.guard import helper_thread
 from loaderscope.profiler.guard.helper_thread import in_helper_thread, is_late
+from started import until
 
 
 def test_what_it_returns_and_raises_arrives():
@@ -25,7 +25,5 @@ def test_what_was_given_up_on_is_in_the_way_only_while_it_lasts(monkeypatch):
         in_helper_thread(int)
     monkeypatch.undo()
     go_on.set()
-    until = time.monotonic() + 60
-    while is_late() and time.monotonic() < until:
-        time.sleep(0.01)
+    until(lambda: not is_late(), "its end")
     assert in_helper_thread(int) == 0

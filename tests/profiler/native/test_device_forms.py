@@ -24,8 +24,7 @@ def hooks(request):
 
 
 class Device:
-    def __init__(self):
-        self.index, self.capturing, self.made = 0, False, 0
+    index, capturing, made = 0, False, 0
 
     def event(self):
         self.made += 1
@@ -129,14 +128,6 @@ def test_a_clock_in_a_circle_goes_away(hooks):
     assert gone() is None
 
 
-class Method:
-    """What stands for a method in the tests of what stands for it."""
-
-    def of(self, *args, **kwargs):
-        """Its own words."""
-        return ("itself", args, kwargs)
-
-
 def test_a_method_is_called_or_noticed(hooks):
     asked = []
 
@@ -144,11 +135,12 @@ def test_a_method_is_called_or_noticed(hooks):
         asked.append(args)
         return "subclass" in args
 
-    class Tensor(Method):
-        pass
+    class Tensor:
+        def of(self, *args, **kwargs):
+            return ("itself", args, kwargs)
 
-    method = hooks.Noticing(Method.of, ask, lambda *args, **kwargs: ("noticed", args[1:], kwargs))
-    Tensor.of = method
+    noticed = lambda *args, **kwargs: ("noticed", args[1:], kwargs)  # noqa: E731
+    method = Tensor.of = hooks.Noticing(Tensor.of, ask, noticed)
     tensor = Tensor()
     assert tensor.of(1, b=2) == ("itself", (1,), {"b": 2})
     assert asked == [(tensor, 1, 2)]

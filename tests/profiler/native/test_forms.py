@@ -1,16 +1,15 @@
 """The two forms of the hottest path do the same; memory and references of the compiled one."""
 
-from __future__ import annotations
-
 import ast
 import gc
 import inspect
 import struct
 import tracemalloc
 import weakref
+from collections import deque
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -18,9 +17,8 @@ import two_forms
 from loaderscope.profiler.base.schema import BATCH, EPOCH, RECORD_BYTES, WINDOW_AT
 from loaderscope.profiler.native import form, python_form
 
-compiled = pytest.mark.skipif(
-    form.native is None, reason=f"the Python form is in use: {form.why_python}"
-)
+compiled = pytest.mark.skipif(form.native is None, reason=form.why_python or "compiled")
+compiled_alone = pytest.mark.parametrize("house", [two_forms.COMPILED], indirect=True)
 SEQ = struct.Struct("@q")
 
 
@@ -28,34 +26,24 @@ SEQ = struct.Struct("@q")
 def house(request):
     """What is tested, in one form."""
     with two_forms.form(request.param) as imported:
-        yield parts(imported)
+        names = [(name, f"profiler.{room}.{name}") for room in ROOMS for name in ROOMS[room]]
+        yield SimpleNamespace(**{name: imported(path) for name, path in names})
 
 
-@pytest.fixture
-def compiled_house():
-    """What is tested, compiled."""
-    with two_forms.form(two_forms.COMPILED) as imported:
-        yield parts(imported)
-
-
-def parts(imported):
-    rooms = {
-        "native": ("form",),
-        "record.iterate": ("iterators", "iteration", "recorder"),
-        "store.lanes": ("lane",),
-        "record.transit": ("envelope", "fetchers", "worker"),
-    }
-    return SimpleNamespace(
-        **{name: imported(f"profiler.{room}.{name}") for room in rooms for name in rooms[room]}
-    )
+ROOMS = {
+    "native": ("form",),
+    "record.iterate": ("iterators", "iteration", "recorder"),
+    "store.lanes": ("lane",),
+    "record.transit": ("envelope", "fetchers", "worker"),
+}
 
 
 class Idle:
     """The shape of torch's single-process iterator."""
 
-    _ls: Any = None
+    _ls = None
     _auto_collation = True
-    _pin_memory: Any = False
+    _pin_memory = False
 
     def __init__(self, answers):
         self.answers = answers
@@ -94,12 +82,9 @@ def test_one_form_is_used_everywhere(house):
     hooks, in_use = house.form.hooks, house.form.native is not None
     assert (house.form.why_python == "") == in_use == (hooks is house.form.native)
     assert hooks.__name__.endswith(".native._native" if in_use else ".native.python_form")
-    for ours, theirs in (
-        (house.iteration.Iteration, hooks.BatchTimings),
-        (house.lane.Lane, hooks.LaneState),
-        (house.envelope.Envelope, hooks.Parcel),
-    ):
-        assert issubclass(ours, theirs)
+    assert issubclass(house.iteration.Iteration, hooks.BatchTimings)
+    assert issubclass(house.lane.Lane, hooks.LaneState)
+    assert issubclass(house.envelope.Envelope, hooks.Parcel)
 
 
 STUB = ast.parse(Path(form.__file__).with_name("_native.pyi").read_text()).body
@@ -194,8 +179,9 @@ def test_a_layout_it_does_not_know_is_refused():
 
 
 @compiled
-def test_memory_is_held_while_it_is_the_lane_s_and_no_longer(compiled_house):
-    lane = lane_of(compiled_house, 3)
+@compiled_alone
+def test_memory_is_held_while_it_is_the_lane_s_and_no_longer(house):
+    lane = lane_of(house, 3)
     buf = lane.buf
     with pytest.raises(BufferError):
         buf.extend(b"x")  # its address is in use
@@ -225,8 +211,9 @@ def test_the_garbage_collector_may_take_it_all(house):
 
 
 @compiled
-def test_hooks_bind_as_functions_do(compiled_house):
-    iterator, _ = stepping(compiled_house, iter(range(3)))
+@compiled_alone
+def test_hooks_bind_as_functions_do(house):
+    iterator, _ = stepping(house, iter(range(3)))
     bound = iterator.__next__
     assert bound() == 0
     assert type(iterator).__next__(iterator) == 1
@@ -240,16 +227,8 @@ def test_hooks_bind_as_functions_do(compiled_house):
 def repeated(house, times):
     """Every path, good and bad, many times."""
 
-    class Held:
-        message: Any = None
-
-        def get(self):
-            return 5, [1, 2]
-
-        def put(self, message):
-            self.message = message
-
-    held, timer = Held(), house.worker._Timer(0, stateful=False)
+    sent, timer = deque(maxlen=1), house.worker._Timer(0, stateful=False)
+    held = SimpleNamespace(get=lambda: (5, [1, 2]), put=sent.append)
     timer.listen(held, held)
     send = house.envelope.sender(len)
     for _ in range(times):
@@ -263,40 +242,36 @@ def repeated(house, times):
         timer.timings.detailed = False
         held.get()
         held.put((5, object()))
-        send(memoryview(bytearray(b"x" * 300 + held.message[1][2] + b"end")))
-        found = house.envelope.unwrap(held.message[1], 7)
+        send(memoryview(bytearray(b"x" * 300 + sent[0][1][2] + b"end")))
+        found = house.envelope.unwrap(sent[0][1], 7)
         assert type(found) is house.envelope.Envelope
         assert len(found.times) == house.envelope.TIMES.size
 
 
 def test_nothing_leaks(house):
     repeated(house, 200)
-    gc.collect()
     tracemalloc.start()
     try:
-        repeated(house, 50)
-        gc.collect()
-        before = tracemalloc.get_traced_memory()[0], len(gc.get_objects())
-        repeated(house, 1000)
-        gc.collect()
-        after = tracemalloc.get_traced_memory()[0], len(gc.get_objects())
+        held = []
+        for times in (50, 1000):
+            repeated(house, times)
+            gc.collect()
+            held.append((tracemalloc.get_traced_memory()[0], len(gc.get_objects())))
     finally:
         tracemalloc.stop()
-    assert after[0] - before[0] < 20_000
-    assert after[1] - before[1] < 20
+    (memory, objects), (memory_later, objects_later) = held
+    assert memory_later - memory < 20_000
+    assert objects_later - objects < 20
 
 
 def test_what_is_sent_says_when_and_how_much(house):
     sent = []
     send = house.envelope.sender(lambda message: sent.append(bytes(message)))
-    from multiprocessing.reduction import ForkingPickler
-
     times = house.envelope.TIMES.pack(*range(8), 1, 2, 3, 0.5, 0.5, 0.5)
     send(ForkingPickler.dumps((0, house.envelope.wrap("batch" * 100, times))))
     _, content = ForkingPickler.loads(sent[0])
     opened = house.envelope.unwrap(content, 9)
-    assert opened.payload == "batch" * 100
-    assert opened.times == times
+    assert (opened.payload, opened.times) == ("batch" * 100, times)
     assert opened.pack_ns >= 0 and opened.t_sent_ns > 0 and opened.unpack_ns == 9
     assert 500 <= opened.pickled_bytes < 530
     for other in (b"", b"short", b"x" * 1000):

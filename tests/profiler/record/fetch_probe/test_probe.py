@@ -6,21 +6,17 @@ import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import psutil
 import pytest
 
 from loaderscope.profiler.base.mounts import Mounts
-from loaderscope.profiler.record.fetch_probe import (
-    containers,
-    opened_paths,
-    opens,
-    probe,
-    read_counters,
-)
+from loaderscope.profiler.record.fetch_probe import containers, opened_paths, opens, probe
 from loaderscope.profiler.record.fetch_probe.opened_paths import PathSums
 from loaderscope.profiler.record.fetch_probe.probe import FetchProbe
-from loaderscope.profiler.record.fetch_probe.read_counters import Counters, between
+from loaderscope.profiler.record.fetch_probe.read_counters import Counters, between, counters
+from loaderscope.profiler.store import sampled_fetches as bounds
 from loaderscope.profiler.store.probe_totals import (
     MAX_CHARACTERS,
     OTHER,
@@ -28,20 +24,12 @@ from loaderscope.profiler.store.probe_totals import (
     read_fetches,
     read_sampled_fetches,
 )
-from loaderscope.profiler.store.sampled_fetches import (
-    MAX_EPOCHS,
-    MAX_FOLDERS,
-    MAX_SUFFIXES,
-    EpochTotals,
-    SampledFetches,
-    SuffixTotals,
-)
+from loaderscope.profiler.store.sampled_fetches import EpochTotals, SampledFetches, SuffixTotals
 
 MS = 1_000_000
-compiled = pytest.mark.skipif(opens.native is None, reason="without the extension")
 
 
-@compiled
+@pytest.mark.skipif(opens.native is None, reason="without the extension")
 def test_opens_of_this_thread_alone(tmp_path):
     def elsewhere():
         thread = threading.Thread(target=file.read_bytes)
@@ -80,20 +68,11 @@ def test_opens_of_this_thread_alone(tmp_path):
     assert found == [str(file)] and opens.end() == []
 
 
-MOUNTS = [
-    SimpleNamespace(mountpoint=path, fstype=kind)
-    for path, kind in (
-        ("/", "overlay"),
-        ("/data", "nfs4"),
-        ("/data/with space", "fuse.gcsfuse"),
-        ("/data", "lustre"),
-    )
-]
-
-
 @pytest.fixture
 def mounts(monkeypatch):
-    monkeypatch.setattr(psutil, "disk_partitions", lambda all: MOUNTS)
+    known = [("/", "overlay"), ("/data", "nfs4"), ("/data/with space", "fuse"), ("/data", "lustre")]
+    found = [SimpleNamespace(mountpoint=path, fstype=kind) for path, kind in known]
+    monkeypatch.setattr(psutil, "disk_partitions", lambda all: found)
     return Mounts()
 
 
@@ -121,9 +100,7 @@ def test_what_is_summed_up(tmp_path, mounts, monkeypatch):
     assert not totals.containers
     paths.add(["a.npz"] * 3 + ["b.npz"], 4)
     assert totals.containers == {str(tmp_path / "a.npz"): ("npz", None)}
-    # What was mounted later is found; shared memory holds files as well.
-    with (tmp_path / "mountinfo").open("a") as file:
-        file.write("26 22 0:26 / /dev/shm rw - tmpfs s rw\n")
+    # Shared memory holds files as well.
     assert paths.add(["/dev/shm/set/a.png", f"{ours}/looks-0-m.json"], 1) == 1
 
 
@@ -134,11 +111,10 @@ def test_what_is_remembered_is_bounded(mounts, monkeypatch):
     paths = PathSums(totals, mounts=mounts)
     paths.add([f"/data/d{i}/f.s{i}" for i in range(300)], 300)
     assert (totals.opens, totals.distinct, totals.reopened) == (300, 100, 0)
-    assert totals.directories == 100
-    assert len(totals.folders) == 50
-    assert len(totals.suffixes) == MAX_SUFFIXES + 1
-    assert totals.suffixes[OTHER][0] == 300 - MAX_SUFFIXES
-    assert len(json.loads(totals.to_json())["folders"]) == MAX_FOLDERS
+    assert (totals.directories, len(totals.folders)) == (100, 50)
+    assert len(totals.suffixes) == bounds.MAX_SUFFIXES + 1
+    assert totals.suffixes[OTHER][0] == 300 - bounds.MAX_SUFFIXES
+    assert len(json.loads(totals.to_json())["folders"]) == bounds.MAX_FOLDERS
 
 
 def test_our_own_reading_is_no_part_of_it_and_a_kernel_that_does_not_count_says_nothing():
@@ -153,7 +129,7 @@ def test_our_own_reading_is_no_part_of_it_and_a_kernel_that_does_not_count_says_
 def test_counters_of_another_kind(tmp_path, text):
     (tmp_path / "self").mkdir()
     (tmp_path / "self" / "io").write_text(text)
-    assert read_counters.counters(True, str(tmp_path))[:3] == (-1, -1, -1)
+    assert counters(True, str(tmp_path))[:3] == (-1, -1, -1)
 
 
 def test_containers_open_or_mapped(tmp_path):
@@ -219,12 +195,11 @@ def test_there_and_back_and_added_up(tmp_path):
     assert looks.suffixes == {".png": SuffixTotals(8, 4, 400, 120)}
     assert looks.epochs == (EpochTotals(0, 2, 8, 100, 50, 8, 400, 16, -1, 0),)
     totals.add(looks)
-    assert totals.samples == 16
-    assert totals.suffixes == {".png": [16, 8, 800, 120]}
+    assert (totals.samples, totals.suffixes) == (16, {".png": [16, 8, 800, 120]})
     assert totals.epochs == {0: [4, 16, 200, 100, 16, 800, 32, -1, 0]}
-    totals.add_epoch(MAX_EPOCHS + 5, [1] * 9)
-    totals.add_epoch(MAX_EPOCHS + 6, [1] * 9)
-    assert totals.epochs[MAX_EPOCHS - 1] == [2] * 9
+    totals.add_epoch(bounds.MAX_EPOCHS + 5, [1] * 9)
+    totals.add_epoch(bounds.MAX_EPOCHS + 6, [1] * 9)
+    assert totals.epochs[bounds.MAX_EPOCHS - 1] == [2] * 9
     assert read_sampled_fetches(tmp_path / "none", 0, "dataloader", {}) == SampledFetches()
     off = read_sampled_fetches(tmp_path / "none", 0, "dataloader", {"looks": "off"})
     assert off.reasons == {"looks": "off"}
@@ -255,24 +230,22 @@ def test_torn_and_foreign_files_count_for_nothing(tmp_path, content):
 class Host:
     """A clock that is set, and counters that say how much was read."""
 
-    def __init__(self, monkeypatch):
-        self.now = 0
-        self.read = 0
-        self.counting = True
-        monkeypatch.setattr(probe, "now_ns", lambda: self.now)
-        monkeypatch.setattr(probe, "counters", lambda whole: self.counters())
-        monkeypatch.setattr(opens, "_installed", True)
-        monkeypatch.setattr(opens, "begin", lambda whole: None)
-        monkeypatch.setattr(opens, "end", lambda: ["/proc/self/io"])
-        monkeypatch.setattr(probe, "held_containers", lambda without: {})
+    now, read, counting = 0, 0, True
 
-    def counters(self):
+    def counters(self, whole):
         return Counters(self.read, 0, 0, 0, 0) if self.counting else Counters(-1, -1, -1, 0, 0)
 
 
 @pytest.fixture
 def host(monkeypatch):
-    return Host(monkeypatch)
+    host = Host()
+    monkeypatch.setattr(probe, "now_ns", lambda: host.now)
+    monkeypatch.setattr(probe, "counters", host.counters)
+    monkeypatch.setattr(probe, "held_containers", lambda without: {})
+    ours = ["/proc/self/io"]  # our own open, which shows that the hook works
+    for name, value in (("_installed", True), ("begin", lambda whole: None), ("end", lambda: ours)):
+        monkeypatch.setattr(opens, name, value)
+    return host
 
 
 @pytest.fixture
@@ -340,11 +313,8 @@ def test_a_failure_of_ours_ends_the_looking_and_says_why(tmp_path, host, one, mo
 
 
 def test_an_interrupt_leaves_nothing_behind(host, one, monkeypatch):
-    def interrupted(*given):
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as handler:
-        handler.setattr(probe, "_Sample", interrupted)
+        handler.setattr(probe, "_Sample", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             one.begin(4)
     assert one.begin(4)
@@ -363,39 +333,24 @@ def test_a_child_forked_during_a_look_is_not_looked_at(one):
 
 def test_without_counters_no_process_gets_a_hook(tmp_path, host, one, monkeypatch):
     host.counting = False
-    installed = []
     monkeypatch.setattr(opens, "_installed", False)
-    monkeypatch.setattr(opens, "install", lambda: installed.append(1))
+    monkeypatch.setattr(opens, "install", pytest.fail)
     batches(host, one, 3)
-    assert not installed
     assert {"reading", "opens"} == set(one.totals.reasons)
     assert one.totals.epochs[0][4:7] == [-1, -1, -1]
     batches(host, FetchProbe(tmp_path / "p" / "looks-0-w0.json", in_worker=True), 1)
-    assert not installed
 
 
-def test_without_the_extension_opens_are_unknown(host, one, monkeypatch):
-    monkeypatch.setattr(opens, "native", None)
-    monkeypatch.setattr(opens, "_installed", False)
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"native": None, "_installed": False}, "compiled extension"),
+        ({"end": list}, "another audit hook"),
+    ],
+)
+def test_opens_that_are_not_seen_are_unknown(host, one, monkeypatch, changes, why):
+    for name, value in changes.items():
+        monkeypatch.setattr(opens, name, value)
     batches(host, one, 3)
-    assert "compiled extension" in one.totals.reasons["opens"]
+    assert why in one.totals.reasons["opens"]
     assert one.totals.epochs[0][4] == -1
-    assert not opens.installed()
-
-
-def test_a_hook_kept_out_by_another_is_noticed(host, one, monkeypatch):
-    monkeypatch.setattr(opens, "end", list)
-    batches(host, one, 1)
-    assert "another audit hook" in one.totals.reasons["opens"]
-    assert one.totals.epochs[0][4] == -1
-
-
-def test_a_later_worker_goes_on_from_the_file(tmp_path, host):
-    (tmp_path / "p").mkdir()
-    file = tmp_path / "p" / "looks-0-w1.json"
-    for epoch in range(3):
-        one = FetchProbe(file, epoch, in_worker=True)
-        batches(host, one, 2)
-        one.close()
-    looks = read_sampled_fetches(tmp_path / "p", 0, "dataloader", {})
-    assert [(epoch.epoch, epoch.batches) for epoch in looks.epochs] == [(0, 2), (1, 2), (2, 2)]

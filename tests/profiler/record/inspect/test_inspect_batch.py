@@ -1,4 +1,5 @@
-"""Looking at a batch: its leaves, what their values show, and that nobody notices."""
+"""Looking at a batch: its leaves, what their values show, what its samples are before they are
+collated, and that nobody notices."""
 
 import json
 from collections import OrderedDict, UserDict, namedtuple
@@ -6,15 +7,13 @@ from collections import OrderedDict, UserDict, namedtuple
 import numpy as np
 import pytest
 import torch
+from torch.utils.data import DataLoader
 
 import loaderscope
-from loaderscope.profiler.record.inspect.inspect_batch import (
-    inspect_batch,
-    padding_share,
-    whole_255ths,
-)
+from loaderscope.profiler.record.inspect.inspect_batch import inspect_batch
+from loaderscope.profiler.record.inspect.inspect_samples import inspect_samples
 from loaderscope.profiler.store.inspection import read_inspection
-from torch_modes import seen_by_modes
+from loaderscope.profiler.store.sampled_fetches import SampleField
 
 Pair = namedtuple("Pair", "left right")
 
@@ -36,16 +35,12 @@ def test_paths_reach_the_leaves():
         7: torch.zeros(1, dtype=torch.bfloat16),
     }
     seen = look(batch)
+    meta, deep = "['meta']", "['more']['deep']"
+    paths = ["['image']", f"{meta}[0]['size']", f"{meta}[1][0]", f"{meta}[1][1]"]
+    kinds = ["tensor", "number", "text", "ndarray", "other", "other", "tensor"]
     assert seen.structure == "dict"
-    assert [(f.path, f.kind) for f in seen.leaves] == [
-        ("['image']", "tensor"),
-        ("['meta'][0]['size']", "number"),
-        ("['meta'][1][0]", "text"),
-        ("['meta'][1][1]", "ndarray"),
-        ("['more']['deep'][0]", "other"),
-        ("['more']['deep'][1]", "other"),
-        ("[7]", "tensor"),
-    ]
+    assert [f.path for f in seen.leaves] == [*paths, f"{deep}[0]", f"{deep}[1]", "[7]"]
+    assert [f.kind for f in seen.leaves] == kinds
     image, array, half = (seen.leaves[i] for i in (0, 3, 6))
     assert (image.dtype, image.shape, image.nbytes) == ("float32", (2, 3), 24)
     assert (image.device, image.pinned) == ("cpu", False)
@@ -70,9 +65,8 @@ def pictures(kind=torch.float32):
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.float32, torch.float64])
 def test_pictures_divided_by_255_are_known(kind):
-    assert leaf(pictures(kind)).whole_255ths is True
-    assert leaf(pictures(kind).permute(0, 2, 3, 1)).whole_255ths is True
-    assert leaf(pictures(kind).numpy()).whole_255ths is True
+    for batch in (pictures(kind), pictures(kind).permute(0, 2, 3, 1), pictures(kind).numpy()):
+        assert leaf(batch).whole_255ths is True
 
 
 @pytest.mark.parametrize(
@@ -117,9 +111,8 @@ def test_data_is_no_padding():
 def test_a_large_batch_is_sampled():
     rows = padded([50] * 600 + [100] * 400, 100)
     assert leaf(rows).padding_share == pytest.approx(0.3, abs=0.03)
-    wide = np.zeros((256, 3, 300, 300), np.float32)
-    assert padding_share(wide) is None
-    assert whole_255ths(wide) is False
+    wide = leaf(np.zeros((256, 3, 300, 300), np.float32))
+    assert (wide.padding_share, wide.whole_255ths) == (None, False)
 
 
 def test_a_tensor_says_of_how_much_memory_it_is_a_part():
@@ -128,22 +121,13 @@ def test_a_tensor_says_of_how_much_memory_it_is_a_part():
     assert [each["storage_bytes"] for each in leaves] == [4000, 16]
 
 
-def test_no_torch_mode_sees_us():
-    batch = [torch.zeros(4, 3, requires_grad=True), torch.zeros(4, 2, dtype=torch.bfloat16)]
-    with seen_by_modes() as seen:
-        found = inspect_batch(batch)
-    assert found["leaves"][0]["whole_255ths"] is False
-    assert seen == []
-
-
 def test_the_batch_is_unchanged():
     grad = torch.rand(3, 4, requires_grad=True)
     inner = grad * 2
     version, made_by = inner._version, inner.grad_fn
     assert leaf(inner).shape == (3, 4)
     # No backward(): torch counts the devices at the first one, and the stand-in may come later.
-    assert inner._version == version
-    assert inner.requires_grad and inner.grad_fn is made_by
+    assert inner._version == version and inner.requires_grad and inner.grad_fn is made_by
     assert grad.grad is None
     with torch.inference_mode():
         assert leaf(torch.zeros(3, 4)).padding_share == 0
@@ -156,3 +140,67 @@ def test_other_iterables_have_leaves_too():
     list(loaderscope.watch([torch.zeros(2)] * 3))
     seen = loaderscope.open_run("latest").loaders[0].inspection
     assert (seen.dataset, [f.kind for f in seen.leaves]) == (None, ["tensor"])
+
+
+field = SampleField
+
+
+def unlike(*facts):
+    return SampleField(*facts, alike=False)
+
+
+class Own(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        raise AssertionError("never called")
+
+
+FLOATS = ("float32", (2,))
+PAIR = [np.zeros((2, 2)), np.zeros((2, 2), np.float32)]
+NUMBERED = [field("[0]", "number", "int"), unlike("[1]", "mixed", "")]
+
+
+@pytest.mark.parametrize(
+    ("samples", "fields"),
+    [
+        ([torch.zeros(2)] * 3, [field("", "tensor", "torch.Tensor", *FLOATS)]),
+        ([torch.zeros(k) for k in range(3)], [unlike("", "tensor", "torch.Tensor", "float32")]),
+        (PAIR, [unlike("", "ndarray", "numpy.ndarray", None, (2, 2))]),
+        ([(1, "a"), (2, None)], NUMBERED),
+        ([{"x": 1.0}, {}], [unlike("['x']", "mixed", ""), unlike("", "mixed", "")]),
+        ([{}, {}], [field("", "other", "dict")]),
+        ([torch.zeros(2).as_subclass(Own)], [field("", "tensor", f"{__name__}.Own", *FLOATS)]),
+        ([object()], [field("", "other", "object")]),
+        (torch.zeros(2, 2), []),
+        (None, []),
+        ([], []),
+    ],
+)
+def test_fields_are_alike_where_all_samples_have_the_same(samples, fields):
+    assert list(inspect_samples(samples)) == fields
+
+
+class Ragged(torch.utils.data.Dataset):
+    def __len__(self):
+        return 16
+
+    def __getitem__(self, index):
+        return {"x": torch.zeros(2), "ids": np.arange(1 + index % 3), "name": str(index)}
+
+
+def lengths(samples):
+    assert type(samples[0]) is dict
+    return torch.tensor([len(each["ids"]) for each in samples])
+
+
+def test_a_recorded_loader_has_its_samples_described():
+    loader = DataLoader(Ragged(), 4, num_workers=2, collate_fn=lengths)
+    bare = [batch.tolist() for batch in loader]
+    watched = loaderscope.watch(loader)
+    found = [batch.tolist() for _ in range(2) for batch in watched]
+    assert found == bare * 2
+    assert list(loaderscope.open_run("latest").loaders[-1].looks.fields) == [
+        field("['x']", "tensor", "torch.Tensor", *FLOATS),
+        unlike("['ids']", "ndarray", "numpy.ndarray", "int64"),
+        field("['name']", "text", "str"),
+    ]

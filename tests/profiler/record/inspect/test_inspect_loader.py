@@ -13,22 +13,16 @@ import time
 import warnings
 import weakref
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import (
-    ConcatDataset,
-    DataLoader,
-    Dataset,
-    Subset,
-    TensorDataset,
-    default_collate,
-)
+from torch.utils.data import ConcatDataset, DataLoader, Subset, TensorDataset, default_collate
 
 import loaderscope
+from loaderscope.profiler.record.inspect.inspect_batch import inspect_batch
 from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
+from loaderscope.profiler.store import inspection
 from loaderscope.profiler.store.inspection import Inspection, read_inspection
 from started import here, python
 from torch_modes import seen_by_modes
@@ -39,30 +33,31 @@ def look(loader):
     return read_inspection(json.loads(json.dumps({"inspection": inspect_loader(loader)})))
 
 
-def dataset_of(dataset, **kwargs):
-    part = look(DataLoader(dataset, **kwargs)).dataset
-    assert part is not None
-    return part
+def dataset_of(dataset):
+    return look(DataLoader(dataset)).dataset
+
+
+def compiled(source, name, file, **space):
+    """This of the source, as if it had been in the file."""
+    space |= {"__name__": "__main__"}
+    exec(compile(source, file, "exec"), space)
+    return space[name]
 
 
 def helper(path):
     return torch.tensor([float(len(path))])
 
 
-class Pictures(Dataset[Any]):
+class Pictures(torch.utils.data.Dataset):
     """Some of everything."""
 
     def __init__(self, folder):
         self.paths = [f"{folder}/{i}.png" for i in range(40)] + ["odd.txt"]
         self.samples = [(Path(f"{i}.nii.gz"), i) for i in range(30)]
-        self.pixels = np.zeros((41, 3), np.uint8)
-        self.turned = torch.zeros(4, 41).t()
+        self.pixels, self.turned = np.zeros((41, 3), np.uint8), torch.zeros(4, 41).t()
         self.fields = {"a": torch.zeros(2, 3), "b": torch.zeros(5, dtype=torch.int64)}
-        self.labels = list(range(41))
-        self.words = ["a first sentence.", "another one"]
-        self.transform = helper
-        self.root = folder
-        self.lazy = None
+        self.labels, self.words = list(range(41)), ["a first sentence.", "another one"]
+        self.transform, self.root, self.lazy = helper, folder, None
         self.mapped = np.memmap(folder / "map", np.float32, "w+", shape=(8, 2))
 
     def __len__(self):
@@ -79,28 +74,21 @@ class Pictures(Dataset[Any]):
 def test_attributes_are_named_by_kind_shape_and_size(tmp_path):
     part = dataset_of(Pictures(tmp_path))
     found = {a.name: a for a in part.attributes}
-    assert {name: a.kind for name, a in found.items()} == {
-        "paths": "paths",
-        "samples": "paths",
-        "pixels": "ndarray",
-        "turned": "tensor",
-        "fields": "dict",
-        "labels": "numbers",
-        "words": "texts",
-        "transform": "callable",
-        "root": "text",
-        "lazy": "none",
-        "mapped": "memmap",
-    }
-    assert (found["paths"].length, found["paths"].suffix) == (41, ".png")
-    assert (found["samples"].suffix, found["samples"].items) == (".nii.gz", "tuple")
+    kinds = {"paths": "paths", "samples": "paths", "pixels": "ndarray", "turned": "tensor"}
+    kinds |= {"fields": "dict", "labels": "numbers", "words": "texts", "transform": "callable"}
+    kinds |= {"root": "text", "lazy": "none", "mapped": "memmap"}
+    assert {name: a.kind for name, a in found.items()} == kinds
+    paths, samples, fields = found["paths"], found["samples"], found["fields"]
+    assert (paths.length, paths.suffix) == (41, ".png")
+    assert (samples.suffix, samples.items) == (".nii.gz", "tuple")
     pixels, turned = found["pixels"], found["turned"]
     assert (pixels.shape, pixels.dtype, pixels.nbytes) == ((41, 3), "uint8", 123)
     assert (turned.shape, turned.device) == ((41, 4), "cpu")
-    assert (found["fields"].length, found["fields"].items) == (2, "torch.Tensor")
-    assert found["fields"].nbytes == 2 * 3 * 4 + 5 * 8
+    assert (fields.length, fields.items) == (2, "torch.Tensor")
+    assert fields.nbytes == 2 * 3 * 4 + 5 * 8
     assert found["transform"].type.endswith("helper")
     assert part.type.endswith("Pictures") and part.is_a("dataset.Dataset")
+    assert not part.is_a("ataset.Dataset") and part.attribute("unknown") is None
     text = json.dumps(inspect_loader(DataLoader(Pictures(tmp_path / ".."))))
     assert "/0.png" not in text and "a first sentence" not in text  # no value is recorded
 
@@ -123,15 +111,13 @@ def test_wrapped_sets_are_children():
     part = dataset_of(Subset(ConcatDataset([inner, TensorDataset(torch.ones(7, 3))]), [1, 2, 3]))
     assert part.length == 3
     (concat,) = part.children
-    assert concat.length == 12
-    assert [child.length for child in concat.children] == [5, 7]
+    assert (concat.length, [child.length for child in concat.children]) == (12, [5, 7])
     held = concat.children[0].attribute("tensors")
-    assert held is not None
     assert (held.items, held.nbytes) == ("torch.Tensor", 5 * 3 * 4 + 5 * 8)
     assert part.getitem == ()  # torch's own code is no news
 
 
-class Wrapping(Dataset[Any]):
+class Wrapping(torch.utils.data.Dataset):
     def __init__(self, inner=None, **attributes):
         self.inner = inner
         vars(self).update(attributes)
@@ -196,9 +182,11 @@ def test_nothing_of_the_users_runs():
 
 def test_no_torch_mode_sees_us():
     loader = DataLoader(TensorDataset(torch.zeros(4, 3), torch.zeros(4)))
+    batch = [torch.zeros(4, 3, requires_grad=True), torch.zeros(4, 2, dtype=torch.bfloat16)]
     with seen_by_modes() as seen:
-        found = inspect_loader(loader)
+        found, of_batch = inspect_loader(loader), inspect_batch(batch)
     assert found["dataset"]["attributes"][0]["nbytes"] == 64
+    assert of_batch["leaves"][0]["whole_255ths"] is False
     assert seen == []
 
 
@@ -229,24 +217,20 @@ def careful(samples):
 
 def test_functions_of_every_sort():
     def seen(collate_fn):
-        part = look(DataLoader([1], collate_fn=collate_fn)).collate
-        assert part is not None
-        return part
+        return look(DataLoader([1], collate_fn=collate_fn)).collate
 
-    alone = seen(lambda samples: torch.stack(samples, 0))
+    alone, partial = seen(lambda samples: torch.stack(samples, 0)), functools.partial(start, seed=3)
     assert (alone.name, set(alone.names)) == ("<lambda>", {"torch", "stack"})
     assert "torch.stack(samples, 0)" in alone.call[0]
-    assert seen(functools.partial(start, seed=3)).call[0].startswith("def start")
-    assert seen(functools.partial(start, seed=3)).type.startswith("partial(")
+    assert seen(partial).call[0].startswith("def start")
+    assert seen(partial).type.startswith("partial(")
     assert seen(Collate()).call[0].startswith("def __call__")
-    assert "vstack" in seen(Collate()).names
-    assert "vstack" in seen(Collate().__call__).names
+    assert "vstack" in seen(Collate()).names and "vstack" in seen(Collate().__call__).names
     assert seen(careful).call[:2] == ("@decorated", "def careful(samples):")
     own = seen(default_collate)
     assert (own.name, own.call, own.names) == ("default_collate", (), ())
     assert seen(max).name == "max"
     worker = look(DataLoader([1], worker_init_fn=start, num_workers=1)).worker_init
-    assert worker is not None
     assert "manual_seed" in worker.names
 
 
@@ -257,6 +241,7 @@ class Rows:
     def __getitem__(self, i):
         return torch.zeros(1)
 """
+CELL = "class Cell(list):\n    def __getitem__(self, i):\n        return i\n"
 
 
 @pytest.mark.parametrize("way", ["<string>", "gone.py", "changed.py", "folder"])
@@ -266,30 +251,22 @@ def test_source_that_cannot_be_had(way, tmp_path):
         Path(place).write_text("something else\n" * 20)
     elif way == "folder":
         Path(place).mkdir()
-    space = {"__name__": "__main__", "torch": torch}
-    exec(compile(ROWS, place, "exec"), space)
-    part = dataset_of(space["Rows"]())
+    part = dataset_of(compiled(ROWS, "Rows", place, torch=torch)())
     assert (part.getitem, part.names, part.name) == ((), ("torch", "zeros"), "Rows")
     assert part.file == place
 
 
 def test_what_a_notebook_keeps_is_read(monkeypatch):
-    text = "class Cell(list):\n    def __getitem__(self, i):\n        return i\n"
-    space = {"__name__": "__main__"}
-    exec(compile(text, "<cell 1>", "exec"), space)
-    cell = (len(text), None, text.splitlines(keepends=True), "<cell 1>")
+    cell = (len(CELL), None, CELL.splitlines(keepends=True), "<cell 1>")
     monkeypatch.setitem(linecache.cache, "<cell 1>", cell)
-    found = dataset_of(space["Cell"]([1])).getitem
+    found = dataset_of(compiled(CELL, "Cell", "<cell 1>")([1])).getitem
     assert found == ("def __getitem__(self, i):", "    return i")
 
 
 def test_long_sources_are_cut(tmp_path):
-    body = "".join(f"        x{i} = '{'y' * 600}'\n" for i in range(300))
     script = tmp_path / "long.py"
-    script.write_text(f"class Long(list):\n    def __getitem__(self, i):\n{body}")
-    space = {"__name__": "long"}
-    exec(compile(script.read_text(), str(script), "exec"), space)
-    lines = dataset_of(space["Long"]([1])).getitem
+    script.write_text(CELL + "".join(f"        x{i} = '{'y' * 600}'\n" for i in range(300)))
+    lines = dataset_of(compiled(script.read_text(), "Cell", str(script))([1])).getitem
     assert max(map(len, lines)) == 400
     assert 10 < len(lines) <= 200 and sum(map(len, lines)) <= 8_000
 
@@ -307,29 +284,25 @@ def test_many_parts_stay_bounded():
     assert time.process_time() - began < 1
 
 
-def _stores(folder):
-    """One attribute of each kind of storage that is installed."""
-    shape = {"shape": (6, 2), "chunks": (2, 2), "dtype": "f4"}
-    kinds = {
-        "hdf5": (
-            "h5py",
-            lambda it: it.File(folder / "a.h5", "w").create_dataset("x", (6, 2), "f4"),
-        ),
-        "arrow": ("pyarrow", lambda it: it.table({"a": [1, 2], "b": [3, 4]})),
-        "lmdb": ("lmdb", lambda it: it.open(str(folder / "lmdb"))),
-        "zarr": ("zarr", lambda it: it.open(str(folder / "z"), mode="w", **shape)),
-        "dataframe": ("pandas", lambda it: it.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "z"]})),
-    }
-    return {
-        kind: make(importlib.import_module(name))
-        for kind, (name, make) in kinds.items()
-        if importlib.util.find_spec(name)
-    }
+SHAPE = {"shape": (6, 2), "chunks": (2, 2), "dtype": "f4"}
+COLUMNS = {"a": [1, 2, 3], "b": ["x", "y", "z"]}
+# One of each kind of storage that is installed.
+STORES = {
+    ("hdf5", "h5py"): lambda it, path: it.File(path, "w").create_dataset("x", (6, 2), "f4"),
+    ("arrow", "pyarrow"): lambda it, path: it.table({"a": [1, 2], "b": [3, 4]}),
+    ("lmdb", "lmdb"): lambda it, path: it.open(path),
+    ("zarr", "zarr"): lambda it, path: it.open(path, mode="w", **SHAPE),
+    ("dataframe", "pandas"): lambda it, path: it.DataFrame(COLUMNS),
+}
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_storage_is_known(tmp_path):
-    made = _stores(tmp_path)
+    made = {
+        kind: make(importlib.import_module(module), str(tmp_path / kind))
+        for (kind, module), make in STORES.items()
+        if importlib.util.find_spec(module)
+    }
     if not made:
         pytest.skip("no storage library is installed")
     with warnings.catch_warnings():
@@ -342,9 +315,7 @@ def test_storage_is_known(tmp_path):
     assert shapes == {name: shape for name, shape in wanted.items() if name in made}
     if "dataframe" in made:
         assert (found["dataframe"].nbytes or 0) >= 24
-        (column,) = (
-            a for a in dataset_of(Wrapping(made["dataframe"]["a"])).attributes if a.name == "inner"
-        )
+        column = dataset_of(Wrapping(made["dataframe"]["a"])).attribute("inner")
         assert (column.kind, column.dtype) == ("dataframe", "int64")
 
 
@@ -370,9 +341,8 @@ def test_nothing_is_imported_or_warned_or_drawn():
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_watched_loader_is_inspected_once_it_is_used(workers, tmp_path):
-    loader = loaderscope.watch(
-        DataLoader(Pictures(tmp_path), batch_size=8, num_workers=workers, collate_fn=careful)
-    )
+    how = {"num_workers": workers, "collate_fn": careful}
+    loader = loaderscope.watch(DataLoader(Pictures(tmp_path), batch_size=8, **how))
     for _ in range(2):
         list(loader)
     seen = loaderscope.open_run("latest").loaders[0].inspection
@@ -393,8 +363,7 @@ def test_inspection_can_be_turned_off(monkeypatch, tmp_path):
 
 def test_no_part_is_kept_alive(tmp_path):
     loader = loaderscope.watch(DataLoader(Pictures(tmp_path), batch_size=8, collate_fn=Collate()))
-    for batch in loader:
-        del batch
+    list(loader)
     held = [weakref.ref(o) for o in (loader, loader.dataset, loader.sampler, loader.collate_fn)]
     del loader
     gc.collect()
@@ -402,12 +371,8 @@ def test_no_part_is_kept_alive(tmp_path):
 
 
 def test_a_failing_inspection_does_not_stop_the_recording(monkeypatch):
-    from loaderscope.profiler.record.inspect import inspect_loader as module
-
-    def fails(*_):
-        raise MemoryError
-
-    monkeypatch.setattr(module, "_identity", fails)
+    module = "loaderscope.profiler.record.inspect.inspect_loader"
+    monkeypatch.setattr(f"{module}._identity", lambda *_: 1 / 0)
     list(loaderscope.watch(DataLoader(TensorDataset(torch.zeros(4)))))
     loader = loaderscope.open_run("latest").loaders[0]
     assert (loader.count, loader.inspection.dataset) == (4, None)
@@ -426,7 +391,7 @@ def rows():  # an attribute has its name
     return doubled([random.random()])
 
 
-class Helped(Dataset[Any]):
+class Helped(torch.utils.data.Dataset):
     rows = ()
 
     def load(self, index):
@@ -449,3 +414,11 @@ def test_functions_that_give_samples_are_kept_with_their_source():
     (words,) = found["globals"]
     assert (words["name"], words["kind"], words["length"]) == ("STOPWORDS", "texts", 40)
     assert "word 7" not in json.dumps(found)
+
+
+def test_what_is_read_of_an_inspection_is_bounded():
+    raw = {"attributes": [{}] * 1000, "children": [{}] * 1000}
+    found = read_inspection({"inspection": {"dataset": raw, "leaves": [{}] * 1000}})
+    read = (found.dataset.attributes, found.dataset.children, found.leaves)
+    most = (inspection.MAX_ATTRIBUTES, inspection.MAX_CHILDREN, inspection.MAX_LEAVES)
+    assert tuple(map(len, read)) == most

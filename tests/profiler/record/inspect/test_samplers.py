@@ -4,7 +4,6 @@ import functools
 import multiprocessing
 import sys
 from types import ModuleType
-from typing import Any
 
 import pytest
 import torch
@@ -24,7 +23,7 @@ from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
 TORCH = "torch.utils.data.sampler."
 
 
-class Rows(Dataset[Any]):
+class Rows(Dataset):
     def __len__(self):
         return 20
 
@@ -50,51 +49,37 @@ IN_TURN = {"sampler": TORCH + "SequentialSampler", "shuffle": False, "sampler_pl
 DRAWN = {"sampler": RANDOM, "shuffle": True, "sampler_plain": True}
 GIVEN = {"batching": "batch_size", "batch_size": 8, "shuffle": True}
 ODD = {**GIVEN, "sampler": RANDOM, "sampler_plain": False}
+ONES, WHOLE = {"batching": "batch_size", "batch_size": 1}, {"batching": "none", "batch_size": None}
+BATCH_SAMPLER = {"batching": "batch_sampler", "sampler_path": "batch_sampler.sampler"}
+BATCH_SAMPLER |= {"sampler_wrappers": "BatchSampler", "drop_last": True}
 BATCHES = BatchSampler(RandomSampler(DATA), 8, True)
+WEIGHTED = TORCH + "WeightedRandomSampler"
+ROUND_ROBIN = {"sampler": DISTRIBUTED, "shuffle": False, "replicas": 4}
 
 
 @pytest.mark.parametrize(
     ("loader", "expected"),
     [
-        (
-            DataLoader(DATA, drop_last=True),
-            {**IN_TURN, "batching": "batch_size", "batch_size": 1, "drop_last": True},
-        ),
+        (DataLoader(DATA, drop_last=True), {**IN_TURN, **ONES, "drop_last": True}),
         (DataLoader(DATA, 8, shuffle=True), {**GIVEN, **DRAWN, "sampler_wrappers": None}),
-        (
-            DataLoader(DATA, batch_sampler=BATCHES),
-            {
-                **GIVEN,
-                **DRAWN,
-                "batching": "batch_sampler",
-                "sampler_path": "batch_sampler.sampler",
-                "sampler_wrappers": "BatchSampler",
-                "drop_last": True,
-            },
-        ),
-        (DataLoader(DATA, None), {**IN_TURN, "batching": "none", "batch_size": None}),
+        (DataLoader(DATA, batch_sampler=BATCHES), {**GIVEN, **DRAWN, **BATCH_SAMPLER}),
+        (DataLoader(DATA, None), {**IN_TURN, **WHOLE}),
         (
             DataLoader(DATA, None, sampler=BATCHES),
-            {**DRAWN, "batching": "none", "batch_size": None, "sampler_path": "sampler.sampler"},
+            {**DRAWN, **WHOLE, "sampler_path": "sampler.sampler"},
         ),
         (over(RandomSampler(DATA, num_samples=5)), ODD),
         (over(RandomSampler(DATA, generator=torch.Generator())), ODD),
         (over(RandomSampler(Rows())), ODD),
-        (
-            over(WeightedRandomSampler([1.0] * 20, 20)),
-            {**ODD, "sampler": TORCH + "WeightedRandomSampler"},
-        ),
-        (
-            over(DistributedSampler(DATA, 4, 1, shuffle=False)),
-            {**ODD, "sampler": DISTRIBUTED, "shuffle": False, "replicas": 4},
-        ),
+        (over(WeightedRandomSampler([1.0] * 20, 20)), {**ODD, "sampler": WEIGHTED}),
+        (over(DistributedSampler(DATA, 4, 1, shuffle=False)), {**ODD, **ROUND_ROBIN}),
     ],
 )
 def test_torchs_own(loader, expected):
     told(loader, **{"sampler_path": "sampler"} | expected)
 
 
-class Twice(Sampler[int]):
+class Twice(Sampler):
     """A wrapper that nobody knows: what it draws is its own."""
 
     def __init__(self, sampler):
@@ -106,8 +91,8 @@ class Twice(Sampler[int]):
 
 
 def test_an_unknown_wrapper_is_named_as_it_is():
-    loader = DataLoader(DATA, 8, sampler=Twice(RandomSampler(DATA)))
     own = f"{Twice.__module__}.Twice"
+    loader = over(Twice(RandomSampler(DATA)))
     told(loader, sampler=own, shuffle=None, sampler_plain=False, batch_size=8)
     given = DataLoader(DATA, batch_sampler=Twice(BatchSampler(RandomSampler(DATA), 8, False)))
     told(given, sampler=own, batch_size=None, batching="batch_sampler")
@@ -117,36 +102,29 @@ class _RepeatSampler(Twice):
     """As timm's and ultralytics'."""
 
 
-class EndlessLoader(DataLoader[Any]):
+class EndlessLoader(DataLoader):
     def __init__(self, *args, **options):
         super().__init__(*args, **options)
         object.__setattr__(self, "batch_sampler", _RepeatSampler(self.batch_sampler))
 
 
-class OwnLoader(DataLoader[Any]):
+class OwnLoader(DataLoader):
     def __init__(self, dataset, tokens):
         super().__init__(dataset, batch_size=tokens // 10)
 
 
 def test_an_endless_repeater_is_looked_through():
-    told(
-        EndlessLoader(DATA, 8, shuffle=True),
-        sampler=TORCH + "RandomSampler",
-        batching="batch_size",
-        batch_size=8,
-        sampler_plain=True,
-        sampler_wrappers="_RepeatSampler, BatchSampler",
-    )
+    wrappers = "_RepeatSampler, BatchSampler"
+    told(EndlessLoader(DATA, 8, shuffle=True), **GIVEN | DRAWN, sampler_wrappers=wrappers)
 
 
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [("spawn", "spawn"), (None, None), (multiprocessing.get_context("fork"), "fork")],
-)
+FORK = multiprocessing.get_context("fork")
+
+
+@pytest.mark.parametrize(("given", "name"), [("spawn", "spawn"), (None, None), (FORK, "fork")])
 def test_how_workers_start(given, name):
-    told(
-        DataLoader(DATA, num_workers=1, multiprocessing_context=given), multiprocessing_context=name
-    )
+    loader = DataLoader(DATA, num_workers=1, multiprocessing_context=given)
+    told(loader, multiprocessing_context=name)
 
 
 def test_whose_constructor():
@@ -155,11 +133,12 @@ def test_whose_constructor():
     told(OwnLoader(DATA, 40), own_constructor=True, batch_size=4)
 
 
-def a_module(name, **classes):
+def a_module(name, *classes):
+    """A module that these are of."""
     module = ModuleType(name)
-    for key, value in classes.items():
-        value.__module__, value.__qualname__, value.__name__ = name, key, key
-        setattr(module, key, value)
+    for each in classes:
+        each.__module__ = name
+        setattr(module, each.__name__, each)
     return module
 
 
@@ -190,32 +169,18 @@ def seed_worker(worker_id, num_workers=0):
     """As the one of transformers' Trainer."""
 
 
-a_module(
-    "accelerate.data_loader",
-    BatchSamplerShard=BatchSamplerShard,
-    SkipBatchSampler=SkipBatchSampler,
-    SeedableRandomSampler=SeedableRandomSampler,
-    DataLoaderShard=DataLoaderShard,
-)
-seed_worker.__module__ = "transformers.trainer_utils"
+ACCELERATES = (BatchSamplerShard, SkipBatchSampler, SeedableRandomSampler, DataLoaderShard)
+a_module("accelerate.data_loader", *ACCELERATES)
+a_module("transformers.trainer_utils", seed_worker)
 
 
 @pytest.mark.parametrize(("split", "size"), [(False, 8), (True, 4)])
 def test_accelerates_shards(split, size):
     inner = BatchSampler(SeedableRandomSampler(DATA), 8, True)
-    loader = DataLoaderShard(
-        dataset=DATA, batch_sampler=SkipBatchSampler(BatchSamplerShard(inner, 2, split))
-    )
-    told(
-        loader,
-        sampler="accelerate.data_loader.SeedableRandomSampler",
-        batch_size=size,
-        drop_last=True,
-        replicas=2,
-        shuffle=True,
-        sampler_plain=False,
-        made_by="accelerate",
-    )
+    batches = SkipBatchSampler(BatchSamplerShard(inner, 2, split))
+    loader = DataLoaderShard(dataset=DATA, batch_sampler=batches)
+    told(loader, sampler="accelerate.data_loader.SeedableRandomSampler", sampler_plain=False)
+    told(loader, batch_size=size, drop_last=True, replicas=2, shuffle=True, made_by="accelerate")
     seen = inspect_loader(loader)
     assert (seen["sampler"]["name"], seen["dataset"]["name"]) == ("SeedableRandomSampler", "Rows")
 
@@ -232,37 +197,29 @@ class _DatasetSamplerWrapper(Rows):
         self._sampler = sampler
 
 
-class DistributedSamplerWrapper(DistributedSampler[Any]):
+class DistributedSamplerWrapper(DistributedSampler):
     """As Lightning's, around a sampler of the user's."""
 
     def __init__(self, sampler, **options):
         super().__init__(_DatasetSamplerWrapper(sampler), **options)
 
 
-a_module(
-    "lightning.fabric.utilities.distributed",
-    DistributedSamplerWrapper=DistributedSamplerWrapper,
-    _DatasetSamplerWrapper=_DatasetSamplerWrapper,
-)
+LIGHTNINGS = (DistributedSamplerWrapper, _DatasetSamplerWrapper)
+a_module("lightning.fabric.utilities.distributed", *LIGHTNINGS)
 
 
 def test_lightnings_injected_samplers(monkeypatch):
     weighted = WeightedRandomSampler([1.0] * 20, 20)
-    loader = DataLoader(
-        DATA, 8, sampler=DistributedSamplerWrapper(weighted, num_replicas=2, rank=0)
-    )
-    name = TORCH + "WeightedRandomSampler"
-    told(loader, sampler=name, replicas=2, batch_size=8, shuffle=True, made_by="lightning")
-
-    plain = DataLoader(DATA, 8, sampler=DistributedSampler(DATA, 2, 0))
+    loader = over(DistributedSamplerWrapper(weighted, num_replicas=2, rank=0))
+    told(loader, sampler=WEIGHTED, replicas=2, batch_size=8, shuffle=True, made_by="lightning")
+    plain = over(DistributedSampler(DATA, 2, 0))
     told(plain, made_by=None)
-    trainer = a_module("lightning.pytorch.trainer.trainer", Trainer=type("Trainer", (), {}))
-    monkeypatch.setitem(sys.modules, "lightning.pytorch.trainer.trainer", trainer)
+    trainer = a_module("lightning.pytorch.trainer.trainer", type("Trainer", (), {}))
+    monkeypatch.setitem(sys.modules, trainer.__name__, trainer)
     told(plain, made_by="lightning")  # it may be Lightning's, so code does not name it
 
 
 @pytest.mark.filterwarnings("ignore:'set_vital':UserWarning")
 def test_torchdatas_stateful_loader():
     stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
-    own = {"batching": "batch_size", "batch_size": 8, "shuffle": True, "own_constructor": False}
-    told(stateful(DATA, 8, shuffle=True), **own, sampler_plain=True)
+    told(stateful(DATA, 8, shuffle=True), **GIVEN, own_constructor=False, sampler_plain=True)

@@ -1,11 +1,11 @@
 """What a loader is iterated over for, by the stack."""
 
 import sys
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Subset
 
 import loaderscope
 from loaderscope.profiler.record.inspect import uses
@@ -60,19 +60,15 @@ def test_gradients_tell_it_elsewhere():
 
 
 def test_the_place_is_the_users():
-    use = through(("/home/me/train.py", "main"), (LIGHTNING, "_fit_impl"))
+    use = through(("/home/me/train.py", "main"), FIT)
     assert use.place == "train.py:2"
     assert use.key[:2] == ("lightning:_fit_impl", "/home/me/train.py:2")
 
 
 def test_cells_of_a_notebook(monkeypatch):
-    class Shell:
-        class _instance:
-            class compile:
-                _filename_map = {"/tmp/ipykernel_7/99.py": 3}  # noqa: RUF012
-
+    compiling = SimpleNamespace(_filename_map={"/tmp/ipykernel_7/99.py": 3})
     module = ModuleType("IPython.core.interactiveshell")
-    module.InteractiveShell = Shell
+    module.InteractiveShell = SimpleNamespace(_instance=SimpleNamespace(compile=compiling))
     monkeypatch.setitem(sys.modules, module.__name__, module)
     assert uses.place_of("/tmp/ipykernel_7/99.py", 6) == "cell 3, line 6"
     assert uses.place_of("/tmp/train.py", 6) == "train.py:6"
@@ -83,8 +79,6 @@ def test_several_phases():
     assert joined(["training", "validation"]) == "training and validation"
     assert joined([]) is None
 
-
-def test_a_sanity_check_is_a_validations():
     def use(phase):
         return Use(phase, None, None, ())
 
@@ -107,11 +101,9 @@ DATA = list(range(12))
 
 
 def evaluate(kept, data=DATA):
-    loader = DataLoader(data, batch_size=4)
-    kept.append(loader)
+    kept.append(DataLoader(data, batch_size=4))
     with torch.no_grad():
-        for _ in loader:
-            pass
+        list(kept[-1])
 
 
 def test_a_loader_built_for_each_evaluation_is_one_even_if_the_last_is_kept(loaders):
@@ -135,19 +127,15 @@ def test_other_data_another_place_or_being_at_work_make_another_loader(loaders):
 def test_training_and_evaluation_are_not_one_loader_built_again(loaders):
     for enabled in (True, False):
         with torch.set_grad_enabled(enabled):
-            loader = DataLoader(DATA, batch_size=4, shuffle=True)
-            for _ in loader:
-                pass
-            del loader
+            list(DataLoader(DATA, batch_size=4, shuffle=True))
     assert [each[1:3] for each in loaders()] == [("training", 3), ("evaluation", 3)]
 
 
 def test_the_loop_s_name_for_a_loader_and_what_a_subset_is_of(runs_dir):
-    class Rows(list[int]):
-        pass
+    class Rows(list[int]): ...
 
     def loader():
-        part = torch.utils.data.Subset(torch.utils.data.Subset(Rows(range(8)), range(6)), range(4))
+        part = Subset(Subset(Rows(range(8)), range(6)), range(4))
         return loaderscope.watch(DataLoader(part, batch_size=2))
 
     class Task:
@@ -164,7 +152,7 @@ def test_the_loop_s_name_for_a_loader_and_what_a_subset_is_of(runs_dir):
     for _ in zip(loader(), train_loader, strict=True):
         pass
     found = open_run("latest", runs_dir).loaders
-    named = ["train_loader", "valid_loader", None, None]
-    assert {each.name: each.config.get("variable") for each in found} == dict(
-        zip([f"Subset of Subset of Rows{n}" for n in (" 2", "", " 3", " 4")], named, strict=True)
-    )
+    names = {"": "valid_loader", " 2": "train_loader", " 3": None, " 4": None}
+    assert {each.name: each.config.get("variable") for each in found} == {
+        f"Subset of Subset of Rows{number}": name for number, name in names.items()
+    }

@@ -1,12 +1,15 @@
-"""Processes that were started apart meet in one run, by the job's name and nothing else."""
+"""Processes that were started apart meet in one run, by the job's name and nothing else; and what
+`loaderscope run` starts."""
 
 import os
 import shutil
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pytest
 
-from loaderscope.profiler.launch import prepare, recorded
+from loaderscope.profiler.launch import command_line, prepare, recorded
 from loaderscope.profiler.record.session import job
 from loaderscope.profiler.record.session.job import job_of, join_run
 from loaderscope.profiler.store.run.run_finder import run_ids
@@ -64,9 +67,7 @@ def test_all_at_once(tmp_path):
 
 
 def test_a_folder_without_links_gives_each_its_own(tmp_path, monkeypatch):
-    def refused(*_):
-        raise PermissionError(1, "Operation not permitted")
-
+    refused = Mock(side_effect=PermissionError(1, "Operation not permitted"))
     monkeypatch.setattr(job.os, "symlink", refused)
     assert len({join_run(tmp_path, ["a.py"], slurm(task))[0] for task in range(2)}) == 2
 
@@ -97,3 +98,13 @@ def test_the_command_of_each_node_joins(tmp_path, monkeypatch):
         runs.append(prepare([str(script)], tmp_path / "runs")[1])
     assert runs[0] == runs[1] == recorded(runs[0])
     assert runs[0].is_dir()  # the other node has perhaps not begun yet
+
+
+def test_a_command_is_found_beside_python_where_the_path_has_none(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    ours, first = os.path.join(os.path.dirname(sys.executable), "torchrun"), tmp_path / "torchrun"
+    rest = ["--nproc-per-node", "2", "train.py"]
+    assert command_line(["torchrun", *rest]) == [ours, *rest]
+    first.write_text("#!/bin/sh\n")
+    first.chmod(0o755)
+    assert command_line(["torchrun"]) == [str(first)]

@@ -1,8 +1,6 @@
 """Which rank this process is, by who tells it."""
 
-import json
 import os
-import sys
 
 import pytest
 import torch.distributed as dist
@@ -10,7 +8,6 @@ from torch.utils.data import DataLoader
 
 import loaderscope
 from closing import close_session
-from loaderscope.profiler.record.session import session as sessions
 from loaderscope.profiler.record.session.ranks import Ranks, ranks
 from loaderscope.profiler.store.run.run_reader import open_run
 
@@ -28,16 +25,16 @@ def torchs(**given):
     return {name.upper(): str(value) for name, value in given.items()}
 
 
+TORCHRUN = torchs(rank=3, world_size=8, local_rank=1, local_world_size=2)
+LIGHTNING = torchs(local_rank=1, node_rank=2, world_size=12)  # its launcher sets no rank
+
+
 @pytest.mark.parametrize(
     ("environ", "expected"),
     [
         ({}, Ranks()),
-        (
-            torchs(rank=3, world_size=8, local_rank=1, local_world_size=2),
-            Ranks(3, 8, 1, 2, "environment"),
-        ),
-        # Lightning's launcher, which sets no rank.
-        (torchs(local_rank=1, node_rank=2, world_size=12), Ranks(None, 12, 1, None)),
+        (TORCHRUN, Ranks(3, 8, 1, 2, "environment")),
+        (LIGHTNING, Ranks(None, 12, 1, None)),
         (slurm("1", "4(x2)"), Ranks(5, 8, 1, 4, "SLURM")),
         (slurm("2", "4,2(x2)"), Ranks(5, 8, 1, 2, "SLURM")),
         # In a batch script, outside of any step, SLURM_PROCID is 0 whatever is started there.
@@ -61,8 +58,7 @@ def test_torch_distributed_knows_better_than_the_environment():
     assert ranks(told, group=(5, 8)) == Ranks(5, 8, 1, 4, "torch.distributed")
     assert ranks(told, group=(5, 16)) == Ranks(5, 16, rank_source="torch.distributed")
     # Lightning's second node, whose rank only the group knows.
-    node = torchs(local_rank=1, node_rank=2, world_size=12)
-    assert ranks(node, group=(9, 12)) == Ranks(9, 12, 1, None, "torch.distributed")
+    assert ranks(LIGHTNING, group=(9, 12)) == Ranks(9, 12, 1, None, "torch.distributed")
 
 
 def train(say, store):
@@ -98,16 +94,3 @@ def test_a_rank_unknown_at_the_start_is_filled_in(tmp_path, runs_dir, say, expec
     (process,) = open_run("latest", runs_dir).processes
     assert (process.rank, process.world_size, process.rank_source) == expected
     assert {loader.rank for loader in process.loaders} == {expected[0]}
-
-
-def test_facts_name_the_cpus(tmp_path):
-    session = sessions.Session(tmp_path)
-    try:
-        told = json.loads((session.directory / "process.json").read_text())
-    finally:
-        session.workers.close()
-        session.finish()
-    if sys.platform == "linux":
-        from loaderscope.profiler.base.cpu_list import cpus_of
-
-        assert len(cpus_of(told["cpus"])) == told["affinity"]

@@ -1,12 +1,19 @@
-"""A session, from the first loop to its end, and what of it a forked child keeps."""
+"""A session, from the first loop to its end: where it is recorded, and what its facts say."""
 
+import errno
+import itertools
 import json
+import os
+import signal
 import sys
+from unittest.mock import DEFAULT, Mock
 
 import pytest
 
 from closing import close_session
 from loaderscope.profiler.record.session import session
+from loaderscope.profiler.record.session.begin_run import begin_run
+from loaderscope.profiler.record.session.start_sampler import start_sampler, why_not_kept
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.profiler.store.rundir import create_run
 
@@ -21,7 +28,7 @@ def open_one():
     return opened
 
 
-def test_its_end_is_noted_once(monkeypatch):
+def test_its_end_is_noted_once():
     opened = open_one()
     assert "ended_clock_ns" not in facts(opened)
     opened.finish()
@@ -32,14 +39,8 @@ def test_its_end_is_noted_once(monkeypatch):
 
 def test_at_exit_an_interrupt_does_not_keep_the_end_from_being_noted(monkeypatch):
     opened = open_one()
-    write, interrupts = opened.flush, [KeyboardInterrupt, SystemExit]
-
-    def interrupted():
-        if interrupts:
-            raise interrupts.pop()
-        write()
-
-    monkeypatch.setattr(opened, "flush", interrupted)
+    interrupts = itertools.chain((SystemExit, KeyboardInterrupt), itertools.repeat(DEFAULT))
+    monkeypatch.setattr(opened, "flush", Mock(wraps=opened.flush, side_effect=interrupts))
     opened.finish_at_exit()
     assert facts(opened)["ended_clock_ns"] > 0
 
@@ -115,3 +116,48 @@ def test_what_is_told_is_told_once(capsys):
     for _ in range(2):
         session.tell("something to say")
     assert capsys.readouterr().err == "loaderscope: something to say\n"
+
+
+def test_what_cannot_begin_leaves_no_run(runs_dir, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+    def begin(directory):
+        if directory.parent == runs_dir:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return directory
+
+    begun, said = begin_run(lambda: runs_dir, ["train.py"], begin)
+    assert begun.parent == tmp_path / f"loaderscope-{os.getuid()}" / "runs"
+    why = f"{runs_dir} cannot be written (No space left on device)"
+    assert said == f"{why}; recording to {begun} instead"
+    assert not list(runs_dir.iterdir())
+
+
+def test_what_a_signal_s_handler_raises_arrives(runs_dir):
+    def handler(number, frame):
+        raise TimeoutError("time is up")
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(TimeoutError, match="time is up"):
+            begin_run(lambda: runs_dir, [], lambda run: signal.raise_signal(signal.SIGUSR1))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert not list(runs_dir.iterdir())
+
+
+@pytest.mark.skipif(bool(why_not_kept()), reason=f"{why_not_kept()}")
+@pytest.mark.parametrize(
+    ("space", "name", "value", "why"),
+    [
+        (sys.modules, "loaderscope.profiler.native._spawn", None, "no C compiler"),
+        (vars(sys), "executable", "", "does not know its own Python"),
+    ],
+)
+def test_why_no_sampler_is_started(tmp_path, monkeypatch, space, name, value, why):
+    """Where it is, nobody sees it: `children/*` of tests/harmless."""
+    monkeypatch.delenv("LOADERSCOPE_SYSTEM")
+    monkeypatch.setitem(space, name, value)
+    started = start_sampler(tmp_path)
+    assert (started.pid, started.keeper) == (None, None)
+    assert started.reason is not None and why in started.reason

@@ -52,18 +52,18 @@ def test_a_batch_that_holds_the_mark_itself_is_not_taken_for_one():
     assert found.payload == evil and found.pickled_bytes > 0
 
 
-def test_a_queue_hands_on_envelopes_with_what_rebuilding_took():
-    queue = Queue(*arrived((7, wrap(["batch"], NUMBERS)), (8, "no envelope"), None))
-    opening(queue, stateful=False)
+@pytest.mark.parametrize("stateful", [False, True])
+def test_a_queue_hands_on_envelopes_with_what_rebuilding_took(stateful):
+    """Torchdata's messages keep the state beside."""
+
+    def content(batch, state):
+        return (batch, state) if stateful else batch
+
+    sent, bare = content(wrap(["batch"], NUMBERS), {"state": 1}), content("no envelope", None)
+    queue = Queue(*arrived((7, sent), (8, bare), None))
+    opening(queue, stateful=stateful)
     task, found = queue.get()
-    assert task == 7 and found.payload == ["batch"] and found.unpack_ns >= 0
-    assert queue.get() == (8, "no envelope")
-    assert queue.get() is None
-
-
-def test_torchdata_s_messages_keep_the_state_beside():
-    queue = Queue(*arrived((7, (wrap(["batch"], NUMBERS), {"state": 1})), (8, ("plain", None))))
-    opening(queue, stateful=True)
-    task, (found, state) = queue.get()
+    found, state = found if stateful else (found, {"state": 1})
     assert (task, found.payload, state) == (7, ["batch"], {"state": 1}) and found.unpack_ns >= 0
-    assert queue.get() == (8, ("plain", None))
+    assert queue.get() == (8, bare)
+    assert queue.get() is None

@@ -1,19 +1,16 @@
 """Lanes in memory that a keeper brings to files: nothing lost, torn, or hurt by a file."""
 
-from __future__ import annotations
-
 import os
 import socket
 import struct
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from loaderscope.profiler.base.batch_record import Part
-from loaderscope.profiler.base.schema import BATCH, WORKER, Schema
+from loaderscope.profiler.base.schema import BATCH, WORKER
 from loaderscope.profiler.daemon.keeper import Keeper
 from loaderscope.profiler.record.session.start_sampler import _keeper_socket
 from loaderscope.profiler.store.lanes import arena
@@ -32,52 +29,37 @@ pytestmark = pytest.mark.skipif(
 class Place:
     """A process's folder in a run, an arena for it, and a keeper in this very process."""
 
-    def __init__(self, run: Path) -> None:
+    def __init__(self, run):
         self.system, self.folder = run / "system-here-0", run / "p1-0"
         self.system.mkdir()
         self.folder.mkdir()
         listening = _keeper_socket(self.system)
-        assert listening is not None
         self.keeper = Keeper(run, self.system, listening.detach())
         self.arena = Arena(self.folder, self.system, os.getpid())
-        self.said: list[str] = []
+        self.said = []
 
-    def lane(self, name: str = "workers", schema: Schema = WORKER, limit: int = 1 << 26) -> Lane:
+    def lane(self, name="workers", schema=WORKER, limit=1 << 26):
         return Lane(self.folder, name, schema, Budget(limit), self.said.append, arena=self.arena)
 
-    def rows(self, name: str = "workers") -> list[int]:
-        numbers: list[int] = read_lane(self.folder, name, WORKER).columns["seq"].tolist()
-        return numbers
+    def rows(self, name="workers"):
+        return read_lane(self.folder, name, WORKER).columns["seq"].tolist()
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def place(tmp_path):
     made = Place(tmp_path)
     yield made
     made.arena.close()
     made.keeper.close()
 
 
-def write(lane: Lane, count: int) -> None:
+def write(lane, count):
     for number in range(count):
         lane.append(number, 0, 0, 0, number)
 
 
-def test_what_is_written_is_in_the_file_when_the_keeper_has_been_there(place: Place) -> None:
-    lane = place.lane()
-    write(lane, 3)
-    assert place.rows() == []
-    place.keeper.round()
-    assert place.rows() == [1, 2, 3]
-    write(lane, 2)
-    place.arena.flush()  # needs no keeper
-    assert place.rows() == [1, 2, 3, 4, 5]
-    assert place.arena._unsent == []  # no descriptor is held
-
-
-def test_a_window_used_again_holds_blank_records(place: Place) -> None:
+def test_a_window_used_again_holds_blank_records(place):
     lane = place.lane("batches0x0", BATCH)
-
     for number in range(2000):
         lane.append(number, *[-1] * (len(BATCH.fields) - 2))
     # Now as the hot path does it: the head alone.
@@ -89,9 +71,8 @@ def test_a_window_used_again_holds_blank_records(place: Place) -> None:
         lane.committed[0] = n + 1
         lane.count = n + 1
     place.keeper.round()
-    records = np.concatenate(
-        [read_segment(path)[0] for path in segments(place.folder, "batches0x0")]
-    )
+    paths = segments(place.folder, "batches0x0")
+    records = np.concatenate([read_segment(path)[0] for path in paths])
     assert (records["seq"] == np.arange(1, 5001)).all()
     assert (records["t_ns"][2000:] == 77).all()
     own = records["own_ns"][2000:]
@@ -103,26 +84,22 @@ def test_a_window_used_again_holds_blank_records(place: Place) -> None:
         assert np.isnan(tail).all() if name.code == "f" else (tail == -1).all(), name.name
 
 
-def test_a_patch_reaches_the_file_before_and_after_the_window_moved_on(place: Place) -> None:
-    lane = place.lane()
-    row, window, pid = lane.append(1, 0, 0, 0, 1), lane.window, Part("pid", schema=WORKER)
-    assert window is not None
-    write(lane, 2)
-    place.keeper.round()
-    window.patch([pid.patch(row, 4711)])
-    place.keeper.round()
-    assert read_segment(segments(place.folder, "workers")[0])[0]["pid"][0] == 4711
-    write(lane, 3000)
-    window.patch([pid.patch(row, 4712)])
-    place.keeper.round()
-    assert read_segment(segments(place.folder, "workers")[0])[0]["pid"][0] == 4712
+def test_a_patch_reaches_the_file_before_and_after_the_window_moved_on(place):
+    lane, pid = place.lane(), Part("pid", schema=WORKER)
+    row, window = lane.append(1, 0, 0, 0, 1), lane.window
+    for more, value in ((2, 4711), (3000, 4712)):
+        write(lane, more)
+        place.keeper.round()
+        window.patch([pid.patch(row, value)])
+        place.keeper.round()
+        assert read_segment(segments(place.folder, "workers")[0])[0]["pid"][0] == value
 
 
-def test_the_keeper_copies_while_the_lane_goes_on(place: Place) -> None:
+def test_the_keeper_copies_while_the_lane_goes_on(place):
     lane = place.lane()
     stop = threading.Event()
 
-    def keep() -> None:
+    def keep():
         while not stop.is_set():
             place.keeper.round()
 
@@ -144,7 +121,7 @@ def test_the_keeper_copies_while_the_lane_goes_on(place: Place) -> None:
     assert lane.window is not None and len(lane.window.buf) == LARGEST_BLOCK_BYTES
 
 
-def test_a_copy_that_comes_late_does_not_take_back_what_was_flushed(place: Place) -> None:
+def test_a_copy_that_comes_late_does_not_take_back_what_was_flushed(place):
     """The copier has read the window, the lane flushes, and only then the copier writes."""
     lane = place.lane()
     lane.append(0, 0, 0, 0, 0)
@@ -152,8 +129,7 @@ def test_a_copy_that_comes_late_does_not_take_back_what_was_flushed(place: Place
     chunk, _ = place.arena._chunks[0]
     late = Copier(chunk, str(place.folder))
     (at,) = (one for one in late.blocks() if late._head(one).state)
-    head = late._head(at)
-    path = segment_path(place.folder, "workers", 0)
+    head, path = late._head(at), segment_path(place.folder, "workers", 0)
     file = SegmentFile(path, WORKER, head.file_capacity, head.file_first)
     records = bytes(chunk[at + WINDOW_AT : at + WINDOW_AT + WORKER.size])
     write(lane, 100)
@@ -167,7 +143,7 @@ def test_a_copy_that_comes_late_does_not_take_back_what_was_flushed(place: Place
     assert place.rows() == list(range(1, 102))
 
 
-def test_a_removed_file_begins_another(place: Place) -> None:
+def test_a_removed_file_begins_another(place):
     lane = place.lane()
     write(lane, 100)
     place.keeper.round()
@@ -180,11 +156,11 @@ def test_a_removed_file_begins_another(place: Place) -> None:
     assert rows == list(range(rows[0], 3101))
 
 
-def test_a_thousand_small_lanes_need_little_memory_and_few_maps(place: Place) -> None:
-    def maps() -> int:
+def test_a_thousand_small_lanes_need_little_memory_and_few_maps(place):
+    def maps():
         return len(Path("/proc/self/maps").read_text().splitlines())
 
-    def lanes(name: str, count: int) -> list[Lane]:
+    def lanes(name, count):
         made = [place.lane(f"{name}{number}") for number in range(count)]
         for lane in made:
             write(lane, 1)
@@ -202,7 +178,7 @@ def test_a_thousand_small_lanes_need_little_memory_and_few_maps(place: Place) ->
     assert all(place.rows(f"epochs{number}") == [1] for number in range(0, 1000, 7))
 
 
-def test_a_keeper_that_died_is_given_up(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_keeper_that_died_is_given_up(place, monkeypatch):
     lane = place.lane()
     write(lane, 3)
     place.arena._keeper_pid = 2**22 + 17  # no such process
@@ -215,7 +191,7 @@ def test_a_keeper_that_died_is_given_up(place: Place, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("why", ["No space left", "No such file"])
-def test_a_full_disk_or_a_removed_folder_stops_the_lane(place, monkeypatch, why) -> None:
+def test_a_full_disk_or_a_removed_folder_stops_the_lane(place, monkeypatch, why):
     lane, gone = place.lane(), place.folder.with_name("gone")
     write(lane, 3)
     if why == "No space left":
@@ -229,7 +205,7 @@ def test_a_full_disk_or_a_removed_folder_stops_the_lane(place, monkeypatch, why)
         gone.rename(place.folder)
 
 
-def test_foreign_messages_are_not_taken(place: Place) -> None:
+def test_foreign_messages_are_not_taken(place):
     sending = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     address = str(place.system / "keeper")
     plain = os.memfd_create("plain", os.MFD_CLOEXEC)
@@ -247,5 +223,4 @@ def test_foreign_messages_are_not_taken(place: Place) -> None:
     place.keeper.round()
     assert place.arena.kept()
     place.keeper.round()
-    assert place.rows() == [1, 2, 3]
-    assert len(place.keeper._kept) == 1
+    assert (place.rows(), len(place.keeper._kept)) == ([1, 2, 3], 1)

@@ -1,7 +1,5 @@
 """Finding a run by name, and listing them."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 
@@ -18,7 +16,7 @@ IDS = ["20250131-091500-aaaaaa", "20250131-091501-bbbbbb", "20250201-000000-cccc
 
 
 @pytest.fixture
-def runs(tmp_path: Path) -> Path:
+def runs(tmp_path):
     for id_ in IDS:
         RunBuilder(tmp_path, id_)
     (tmp_path / "20250301-notes").mkdir()
@@ -30,7 +28,7 @@ def runs(tmp_path: Path) -> Path:
     ("name", "expected"),
     [("latest", IDS[2]), (IDS[0], IDS[0]), ("20250131-091501", IDS[1]), ("202502", IDS[2])],
 )
-def test_names(runs: Path, name: str, expected: str) -> None:
+def test_names(runs, name, expected):
     assert find_run(name, runs) == runs / expected
     assert find_run(str(runs / expected), Path("/nowhere")) == runs / expected
 
@@ -40,23 +38,15 @@ def test_names(runs: Path, name: str, expected: str) -> None:
     [
         ("2025", "is the beginning of 3 runs .*: type more of the id"),
         ("nope", "there is no run nope in .*`loaderscope list`"),
-        ("./nope", "there is no directory"),
-        ("", "is not the name of a run"),
         ("a\0b", "is not the name of a run"),
         ("x" * 10_000, "cannot be looked up|there is no run"),
         ("\x1b[31m", "there is no run"),
     ],
 )
-def test_names_that_fit_no_run(runs: Path, name: str, sentence: str) -> None:
+def test_names_that_fit_no_run(runs, name, sentence):
     with pytest.raises(RunNotFound, match=sentence) as caught:
         find_run(name, runs)
     assert str(caught.value).isprintable()
-
-
-def test_nothing_recorded_yet(tmp_path: Path) -> None:
-    with pytest.raises(RunNotFound, match="nothing has been recorded yet"):
-        find_run("latest", tmp_path / "absent")
-    assert list_runs(tmp_path / "absent") == []
 
 
 @pytest.mark.parametrize("stands", [False, True])
@@ -67,22 +57,20 @@ def test_runs_of_one_second_are_told_apart_by_when_they_began(tmp_path, monkeypa
     assert run_ids(tmp_path) == made
 
 
-def test_list_is_newest_first_and_shows_what_cannot_be_read(runs: Path) -> None:
+def test_list_is_newest_first_and_shows_what_cannot_be_read(runs):
     process = RunBuilder(runs, "20250401-000000-dddddd").process()
     process.loader(loop(3))
     (runs / IDS[1] / "run.json").write_text("torn")
     entries = list_runs(runs)
     assert [entry.id for entry in entries] == ["20250401-000000-dddddd", *IDS[::-1]]
-    newest = entries[0]
-    assert (newest.state, newest.problem) == ("finished", None)
-    assert (newest.processes, newest.loaders) == (1, 1)
-    assert newest.size_bytes > 4 << 10
-    assert entries[2].state == "unreadable"
-    assert "torn or corrupt" in (entries[2].problem or "")
+    newest, _, torn, _ = entries
+    assert (newest.state, newest.problem, newest.processes) == ("finished", None, 1)
+    assert newest.loaders == 1 and newest.size_bytes > 4 << 10
+    assert torn.state == "unreadable" and "torn or corrupt" in torn.problem
     assert len(list_runs(runs, 2)) == 2
 
 
-def test_a_run_that_ctrl_c_ended_is_listed_as_its_report_says(runs: Path) -> None:
+def test_a_run_that_ctrl_c_ended_is_listed_as_its_report_says(runs):
     ended = ({"ended_by": "KeyboardInterrupt"}, {})
     for number, facts in enumerate(ended):
         RunBuilder(runs, f"2025040{number}-000000-dddddd").process(**facts).loader(loop(3))
@@ -94,7 +82,7 @@ def test_a_run_that_ctrl_c_ended_is_listed_as_its_report_says(runs: Path) -> Non
     assert {each: open_run(runs / each).outcome for each in listed} == listed
 
 
-def test_where_runs_live() -> None:
+def test_where_runs_live():
     assert runs_directory({"LOADERSCOPE_DIR": "/data/runs"}) == Path("/data/runs")
     assert runs_directory({"LOADERSCOPE_DIR": "~/r"}) == Path.home() / "r"
     assert runs_directory({"LOADERSCOPE_DIR": ""}).name == "runs"

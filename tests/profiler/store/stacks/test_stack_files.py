@@ -9,16 +9,18 @@ import pytest
 
 from builders import RunBuilder, loop
 from damaged_runs import json_values
+from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.base.liveness import Liveness
+from loaderscope.profiler.store.run import take_stacks as taking
 from loaderscope.profiler.store.run.run_reader import read_run
+from loaderscope.profiler.store.run.take_stacks import take_stacks
+from loaderscope.profiler.store.stacks import stack_samples
 from loaderscope.profiler.store.stacks.stack_files import MAX_FILES, answer_to, read_bursts
 from loaderscope.profiler.store.stacks.stack_request import request_burst, wait_for_burst
 from loaderscope.profiler.store.stacks.stack_samples import (
     REQUEST,
-    STAGES,
     Frame,
     Stack,
-    StackCapture,
     Wait,
     read_request,
 )
@@ -32,9 +34,15 @@ ITEM = ["Set.__getitem__", "/home/me/data.py", 14]
 PAD = ["pad", "/home/me/data.py", 44]
 TRAIN = ["<module>", "/home/me/train.py", 9]
 ENV = ["sleep", "/env/lib.so", 0]
+COLLATE = Collate("pad", "/home/me/data.py", 40, 60)
+COLLATES = ((50, 2, COLLATE),)
 
 
 def burst(**changes):
+    main = {"pid": 50, "owner": 50, "worker": None, "loader": None, "samples": 160, "gil": 0.25}
+    worker = {"pid": 51, "owner": 50, "worker": 0, "loader": 2, "samples": 150, "gil": None}
+    stacks = [[1, "MainThread", [0, 1, 3], 90], [1, "MainThread", [0, 2, 4], 30]]
+    stacks += [[0, "MainThread", [5], 100], [0, "MainThread", [5, 6], 60]]
     return {
         "format": 1,
         "number": 0,
@@ -45,17 +53,9 @@ def burst(**changes):
         "nonce": None,
         "reason": None,
         "package": "/env/loaderscope",
-        "processes": [
-            {"pid": 50, "owner": 50, "worker": None, "loader": None, "samples": 160, "gil": 0.25},
-            {"pid": 51, "owner": 50, "worker": 0, "loader": 2, "samples": 150, "gil": None},
-        ],
+        "processes": [main, worker],
         "frames": [WORKER, FETCH, LATE, ITEM, PAD, TRAIN, ENV],
-        "stacks": [
-            [1, "MainThread", [0, 1, 3], 90],
-            [1, "MainThread", [0, 2, 4], 30],
-            [0, "MainThread", [5], 100],
-            [0, "MainThread", [5, 6], 60],
-        ],
+        "stacks": stacks,
         "dropped": 0,
         **changes,
     }
@@ -78,36 +78,24 @@ def system(tmp_path):
 
 def test_a_burst_with_its_stages(system):
     write(system)
-    (found,), notes = read_bursts(system, ((50, 2, Collate("pad", "/home/me/data.py", 40, 60)),))
-    assert notes == ()
-    frames = tuple(Frame(*one) for one in burst()["frames"])
-    assert found == StackCapture(
-        number=0,
-        t_begin_ns=1000,
-        t_end_ns=9000,
-        rate_hz=20.0,
-        why="steady",
-        frames=frames,
-        stacks=(
-            Stack(50, "MainThread", "compute", (5,), 100),
-            Stack(50, "MainThread", "compute", (5, 6), 60),
-            Stack(51, "MainThread", "fetch", (3,), 90),
-            Stack(51, "MainThread", "collate", (4,), 30),
-        ),
-        samples={50: 160, 51: 150},
-        gil={50: 0.25},
-        reason=None,
+    (found,), notes = read_bursts(system, COLLATES)
+    stacks = (
+        Stack(50, "MainThread", "compute", (5,), 100),
+        Stack(50, "MainThread", "compute", (5, 6), 60),
+        Stack(51, "MainThread", "fetch", (3,), 90),
+        Stack(51, "MainThread", "collate", (4,), 30),
     )
+    frames = tuple(Frame(*one) for one in burst()["frames"])
+    counted = ({50: 160, 51: 150}, {50: 0.25})
+    told = (0, 1000, 9000, 20.0, "steady", frames, stacks, *counted)
+    assert found == stack_samples.StackCapture(*told) and notes == ()
 
 
 def test_what_threads_waited_for_is_read_as_far_as_it_is_known(system):
     worker = burst()["stacks"][0]
-    write(
-        system,
-        waits=[["lock", "", 4], ["levitates", "x", 0], ["disk"], 7],
-        waits_reason="none of yours",
-        stacks=[[*worker, [[0, 40], [1, 3], [2, 2], [3, 1], [99, 5]]], worker],
-    )
+    waits = [["lock", "", 4], ["levitates", "x", 0], ["disk"], 7]
+    stacks = [[*worker, [[0, 40], [1, 3], [2, 2], [3, 1], [99, 5]]], worker]
+    write(system, waits=waits, waits_reason="none of yours", stacks=stacks)
     found, notes = only(system), read_bursts(system, ())[1]
     assert notes == () and found.waits_reason == "none of yours"
     (stack,) = found.stacks
@@ -122,7 +110,7 @@ def test_stacks_that_are_equal_once_cut_are_counted_together(system):
     assert only(system).stacks == (Stack(51, "MainThread", "fetch", (2,), 11),)
     # Another loader's collate function, called by this one's data set, is fetching.
     write(system, stacks=[[1, "MainThread", [0, 1, 4], 90]])
-    (found,), _ = read_bursts(system, ((50, 0, Collate("pad", "/home/me/data.py", 40, 60)),))
+    (found,), _ = read_bursts(system, ((50, 0, COLLATE),))
     assert [one.stage for one in found.stacks] == ["fetch"]
 
 
@@ -145,12 +133,8 @@ def test_a_run_holds_its_bursts(tmp_path):
     run.process(pid=50).loader(loop(3), config={"collate_fn": "train.pad"})
     system = run.system(reasons={"stacks": "too early"})
     write(system, 1, t_begin_ns=5000)
-    write(
-        system,
-        0,
-        processes=[{"pid": 51, "owner": 50, "worker": 0, "loader": 0, "samples": 9}],
-        stacks=[[0, "MainThread", [0, 2, 4], 9]],
-    )
+    process = {"pid": 51, "owner": 50, "worker": 0, "loader": 0, "samples": 9}
+    write(system, 0, processes=[process], stacks=[[0, "MainThread", [0, 2, 4], 9]])
     (found,) = read_run(run.path, Liveness()).systems
     assert [one.t_begin_ns for one in found.bursts] == [1000, 5000]
     assert [one.stage for one in found.bursts[0].stacks] == ["collate"]
@@ -182,18 +166,17 @@ def test_no_content_harms_the_reader(system):
     for _ in range(300):
         text = json_values(json.dumps(burst()).encode(), rng)
         (system / "stacks-0.json").write_bytes(text)
-        found, notes = read_bursts(system, ((50, 2, Collate("pad", "/home/me/data.py", 40, 60)),))
+        found, notes = read_bursts(system, COLLATES)
         assert len(found) + len(notes) == 1
         for one in found:
             readable += 1
             assert one.why in ("steady", "asked")
             assert all(0.0 <= share <= 1.0 for share in one.gil.values())
             assert all(isinstance(count, int) and count >= 0 for count in one.samples.values())
-            assert all(
-                frame.function.isprintable() and frame.file.isprintable() for frame in one.frames
-            )
+            assert all((frame.function + frame.file).isprintable() for frame in one.frames)
             for stack in one.stacks:
-                assert stack.stage in STAGES and stack.samples > 0 and stack.thread.isprintable()
+                assert stack.stage in stack_samples.STAGES
+                assert stack.samples > 0 and stack.thread.isprintable()
                 assert all(0 <= at < len(one.frames) for at in stack.frames)
     assert readable > 200
 
@@ -241,12 +224,36 @@ def test_waiting_for_the_answer(tmp_path, system):
 
 
 def test_the_answer_is_found_beside_what_cannot_be_read(tmp_path, system):
-    write(
-        system, 3, nonce="abcdefgh", reason="py-spy is not installed\x1b", processes=[], stacks=[]
-    )
+    why = "py-spy is not installed\x1b"
+    write(system, 3, nonce="abcdefgh", reason=why, processes=[], stacks=[])
     (system / "stacks-4.json").write_text("{")
     (tmp_path / "p50-0").mkdir()
     (tmp_path / "p50-0" / "loader0.json").write_text("[]")
     found = answer_to(tmp_path, "abcdefgh")
     assert found is not None and found.stacks == ()
     assert found.reason == "py-spy is not installed\N{REPLACEMENT CHARACTER}"
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        (["finished"], "of a live run only"),
+        (["live", "finished"], "ended before its stacks were taken"),
+        (["live", "live"], "does not answer"),
+    ],
+)
+def test_a_run_that_takes_none(runs_dir, monkeypatch, states, said):
+    path, asked = RunBuilder(runs_dir).path, len(states) > 1
+    monkeypatch.setattr(taking, "state_of", lambda *_: states.pop(0))
+    monkeypatch.setattr(taking, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(taking, "WAIT_S", -3.0)
+    with pytest.raises(UsageError, match=said):
+        take_stacks(path, 3.0)
+    assert (path / REQUEST).exists() == asked
+    assert not asked or json.loads((path / REQUEST).read_text())["seconds"] == 3.0
+
+
+def test_what_cannot_be_asked_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(taking, "state_of", lambda *_: "live")
+    with pytest.raises(UsageError, match="cannot be written: No such file"):
+        take_stacks(tmp_path / "gone")

@@ -3,31 +3,24 @@
 import pytest
 
 from loaderscope.profiler.store.inspection import Part
+from loaderscope.profiler.store.stacks import stack_stages
 from loaderscope.profiler.store.stacks.stack_samples import Frame
-from loaderscope.profiler.store.stacks.stack_stages import (
-    Collate,
-    collate_of,
-    collating_frames,
-)
-from loaderscope.profiler.store.stacks.stack_stages import place as place_of
+from loaderscope.profiler.store.stacks.stack_stages import Collate, collate_of, collating_frames
 
-TORCH = "/env/lib/python3.11/site-packages/torch/utils/data/"
-LIB = "/usr/lib/python3.11/"
-OURS = "/env/lib/python3.11/site-packages/loaderscope/profiler/"
+SITE = "/env/lib/python3.11/site-packages/"
+FOLDERS = {"T/": SITE + "torch/utils/data/", "L/": "/usr/lib/python3.11/", "U/": "/home/me/"}
+FOLDERS["O/"] = SITE + "loaderscope/profiler/"
 
 
-def frame(text: str) -> Frame:
-    """`function file:line`, with the usual folders abbreviated."""
-    function, _, place_ = text.partition(" ")
-    file, _, line = place_.rpartition(":")
-    for short, long in (("T/", TORCH), ("L/", LIB), ("O/", OURS), ("U/", "/home/me/")):
-        if file.startswith(short):
-            file = long + file[2:]
-    return Frame(function, file, int(line))
-
-
-def frames(text: str) -> list[Frame]:
-    return [frame(line.strip()) for line in text.strip().splitlines() if line.strip()]
+def frames(text):
+    """A line each: `function file:line`, with the usual folders abbreviated."""
+    found = []
+    for each in filter(None, map(str.strip, text.splitlines())):
+        function, _, place_ = each.partition(" ")
+        file, _, line = place_.rpartition(":")
+        file = FOLDERS.get(file[:2], file[:2]) + file[2:]
+        found.append(Frame(function, file, int(line)))
+    return found
 
 
 FORKED = """
@@ -54,16 +47,15 @@ FEED = """
     Thread.run L/threading.py:982
     Queue._feed L/multiprocessing/queues.py:244
 """
-NEXT = "<module> U/train.py:9\n_BaseDataLoaderIter.__next__ T/dataloader.py:725\n"
+MODULE = "<module> U/train.py:9\n"
+NEXT = MODULE + "_BaseDataLoaderIter.__next__ T/dataloader.py:725\n"
+INDEX = "_BaseDataLoaderIter._next_index T/dataloader.py:690\n"
+INNER = "next T/dataloader.py:725\nfetch T/_utils/fetch.py:57\n"
+PUT = "ResultQueue.put O/worker.py:130\nQueue.put L/multiprocessing/queues.py:96\n"
+PUT += "notify L/threading.py:382\n"
+WRAP = "_wrap /env/torch/multiprocessing/spawn.py:95\n"
 SINGLE = NEXT + "_SingleProcessDataLoaderIter._next_data T/dataloader.py:790\n"
-GET = (
-    NEXT
-    + """
-    _MultiProcessingDataLoaderIter._next_data T/dataloader.py:1505
-    _MultiProcessingDataLoaderIter._try_get_data T/dataloader.py:1291
-    Queue.get L/multiprocessing/queues.py:122
-"""
-)
+GET = NEXT + "_MultiProcessingDataLoaderIter._try_get_data T/dataloader.py:1291\n"
 ITEM, OWN = "Set.__getitem__ U/data.py:14\n", "pad U/data.py:44\n"
 COLLATE = "default_collate T/_utils/collate.py:401\n"
 POLL = "_poll L/multiprocessing/connection.py:440\n"
@@ -85,35 +77,15 @@ OF_WORKERS = [
     ("fetch", SPAWNED + LIST + ITEM + "collate T/_utils/collate.py:7", "Set.__getitem__ collate"),
     ("fetch", SPAWNED + MAP, ""),
     ("idle", FORKED + LOOP + TAKE + POLL, ""),
-    (
-        "pack",
-        FORKED
-        + LOOP
-        + "ResultQueue.put O/worker.py:130\nQueue.put L/multiprocessing/queues.py:96\n"
-        "notify L/threading.py:382",
-        "notify",
-    ),
+    ("pack", FORKED + LOOP + PUT, "notify"),
     ("other", FORKED + LOOP + "seed_all U/data.py:90", "seed_all"),
     ("other", FORKED + "Thread.run L/threading.py:982\nread_ahead U/data.py:99", "read_ahead"),
     # a loader used inside a data set: the outer fetch is the stage
-    (
-        "fetch",
-        FORKED + LIST + ITEM + "_BaseDataLoaderIter.__next__ T/dataloader.py:725\n"
-        "_MapDatasetFetcher.fetch T/_utils/fetch.py:57\n" + COLLATE,
-        "Set.__getitem__ _BaseDataLoaderIter.__next__ _MapDatasetFetcher.fetch default_collate",
-    ),
+    ("fetch", FORKED + LIST + ITEM + INNER + COLLATE, "Set.__getitem__ next fetch default_collate"),
     # ours are left out
-    (
-        "fetch",
-        FORKED + LIST + "Timed.__call__ O/looks.py:5\n" + ITEM,
-        "Set.__getitem__",
-    ),
+    ("fetch", FORKED + LIST + "Timed.__call__ O/looks.py:5\n" + ITEM, "Set.__getitem__"),
     # its feeder thread
-    (
-        "pack",
-        FEED + "ForkingPickler.dumps L/multiprocessing/reduction.py:51",
-        "ForkingPickler.dumps",
-    ),
+    ("pack", FEED + "Pickler.dumps L/multiprocessing/reduction.py:51", "Pickler.dumps"),
     ("pack", FEED, ""),
     ("idle", FEED + WAIT, ""),
     ("other", "", ""),
@@ -124,29 +96,13 @@ OF_MAIN = [
     ("collate", SINGLE + "_MapDatasetFetcher.fetch T/_utils/fetch.py:57\n" + OWN, "pad"),
     ("pin", SINGLE + PIN, "pin_memory"),
     ("wait", GET, ""),
-    (
-        "wait",
-        GET + "rebuild_storage_fd /env/torch/multiprocessing/reductions.py:538",
-        "rebuild_storage_fd",
-    ),
+    ("wait", GET + "rebuild_fd /env/torch/multiprocessing/reductions.py:538", "rebuild_fd"),
     ("wait", NEXT + "record_function.__exit__ /env/torch/autograd/profiler.py:943", ""),
-    (
-        "index",
-        NEXT + "_BaseDataLoaderIter._next_index T/dataloader.py:690\nMine.__iter__ U/sampler.py:3",
-        "Mine.__iter__",
-    ),
-    ("wait", "<module> U/train.py:9\nDataLoader.__iter__ T/dataloader.py:505", ""),
-    (
-        "compute",
-        "<frozen> <frozen runpy>:198\n<module> U/train.py:9\nstep U/train.py:3",
-        "<module> step",
-    ),
-    ("compute", "run_script O/launch.py:5\n<module> U/train.py:9", "<module>"),
-    (
-        "compute",
-        SPAWN_MAIN + PROCESS + "_wrap /env/torch/multiprocessing/spawn.py:95\ntrain U/train.py:3",
-        "train",
-    ),
+    ("index", NEXT + INDEX + "Mine.__iter__ U/sampler.py:3", "Mine.__iter__"),
+    ("wait", MODULE + "DataLoader.__iter__ T/dataloader.py:505", ""),
+    ("compute", "<frozen> <frozen runpy>:198\n" + MODULE + "step U/train.py:3", "<module> step"),
+    ("compute", "run_script O/launch.py:5\n" + MODULE, "<module>"),
+    ("compute", SPAWN_MAIN + PROCESS + WRAP + "train U/train.py:3", "train"),
     ("pin", PINS + PIN, "pin_memory"),
     ("pin", PINS + "get L/multiprocessing/queues.py:1", ""),
     ("compute", "", ""),
@@ -159,7 +115,7 @@ def place(stack, thread, worker, collates=(), collating=frozenset()):
     def ours(one):
         return "/loaderscope/profiler/" in one.file
 
-    return place_of(stack, thread, worker, collates, ours, collating)
+    return stack_stages.place(stack, thread, worker, collates, ours, collating)
 
 
 @pytest.mark.parametrize(
@@ -175,10 +131,8 @@ def test_stages(worker, stage, stack, kept):
 def test_other_threads_names_without_a_class_and_folders_like_torch_s():
     assert place(frames("work U/train.py:3"), "Thread-3 (work)", False).stage == "other"
     assert place(frames(GET), "Thread-3 (train)", False).stage == "wait"
-    named = [
-        Frame(each.function.rpartition(".")[2], each.file, each.line)
-        for each in frames(SPAWNED + LIST + ITEM)
-    ]
+    stack = frames(SPAWNED + LIST + ITEM)
+    named = [Frame(each.function.rpartition(".")[2], each.file, each.line) for each in stack]
     assert place(named, "MainThread", True).stage == "fetch"
     mine = Frame("fetch", "/home/mytorch/utils/data/_utils/fetch.py", 54)
     assert place([*frames(SPAWNED + LOOP), mine], "MainThread", True).stage == "other"
@@ -192,11 +146,7 @@ AT = {"file": "t.py", "line": 4}
     [
         (None, {}, None),
         (None, {"collate_fn": "train.pad"}, Collate("pad")),
-        (
-            Part("train.pad", "pad", call=("def pad():", " x"), **AT),
-            {},
-            Collate("pad", "t.py", 4, 5),
-        ),
+        (Part("t.pad", "pad", call=("def pad():", " x"), **AT), {}, Collate("pad", "t.py", 4, 5)),
         (Part("lib.Pad", "Pad", **AT), {}, Collate("Pad", "t.py", 4)),
         (Part("train.pad", "pad", call=("x",) * 200, **AT), {}, Collate("pad", "t.py", 4, None)),
     ],
@@ -215,16 +165,15 @@ def test_it_is_recognised_by_what_is_known_of_it():
 
 
 def collating(*stacks):
-    placed = [
-        (place(frames(SPAWNED + text), "MainThread", True), samples) for text, samples in stacks
-    ]
-    return {(one.line) for one in collating_frames(placed)}
+    stacks = [(frames(SPAWNED + text), samples) for text, samples in stacks]
+    placed = [(place(stack, "MainThread", True), samples) for stack, samples in stacks]
+    return {one.line for one in collating_frames(placed)}
 
 
 def test_a_collate_function_without_frames_is_told_by_the_line_that_calls_it():
     get, torch_collate = LIST + ITEM, LATE + COLLATE
     assert collating((get, 50), (torch_collate, 9), (LATE, 3)) == {57}
-    known = frozenset([frame(LATE.split("\n")[1])])
+    known = frozenset(frames(LATE)[1:])
     assert place(frames(SPAWNED + LATE), "MainThread", True, collating=known).stage == "collate"
     # A stack read in the middle of a change shows the wrong line: it counts for nothing.
     assert collating((get, 50), (LATE + ITEM, 1), (torch_collate, 9)) == {57}
