@@ -15,7 +15,7 @@ from loaderscope.advisors.schema.report_model import Range
 from loaderscope.tuning import candidates, trying, tuner
 from loaderscope.tuning.candidates import Candidate, neighbours, ordered
 from loaderscope.tuning.evidence.settings import Settings
-from loaderscope.tuning.factor import Fit, product
+from loaderscope.tuning.factor import Fit, product, quantile
 from loaderscope.tuning.room import Room
 from loaderscope.tuning.trial import DECISION_LEVEL, REPORT_LEVEL, Trial
 from loaderscope.tuning.window import Window
@@ -34,12 +34,28 @@ def window(settings: Settings, rate: float) -> Window:
     return found
 
 
-def trial_of(base: Settings, candidate: Settings, predicted: Any = None, **known: Any) -> Trial:
-    found = Trial(base, candidate, predicted)
-    found.rates[base] += known.pop("base_rates", [])
-    for name, value in known.items():
-        setattr(found, name, value)
+OF_BASE = Range(1.9, 2.0, 2.1)
+
+
+def over(base: Settings, candidate: Settings) -> Trial:
+    """A trial against settings that were proven to be faster than the user's own."""
+    found = Trial(base, candidate)
+    found.of_base = OF_BASE
     return found
+
+
+# Abramowitz and Stegun, table 26.10: two-sided.
+FREEDOM = (1, 2, 3, 4, 5, 8, 15, 30, 120)
+TABLE = {
+    0.8: (3.078, 1.886, 1.638, 1.533, 1.476, 1.397, 1.341, 1.310, 1.289),
+    0.99: (63.657, 9.925, 5.841, 4.604, 4.032, 3.355, 2.947, 2.750, 2.617),
+}
+
+
+@pytest.mark.parametrize("level", TABLE)
+def test_quantiles_of_student_s_distribution_are_those_of_the_tables(level: float) -> None:
+    found = [quantile(level, freedom) for freedom in FREEDOM]
+    assert found == pytest.approx(TABLE[level], abs=6e-4)
 
 
 def ratio(base: Any, candidate: Any, level: float) -> Range:
@@ -47,14 +63,13 @@ def ratio(base: Any, candidate: Any, level: float) -> Range:
 
 
 def test_steady_turns_are_certain_and_turns_that_differ_are_not() -> None:
-    """A machine that slows down moves both."""
     steady = ratio([10.0, 10.1, 9.9], [16.0, 16.2], DECISION_LEVEL)
     wild = ratio([10.0, 14.0, 8.0], [16.0, 11.0], DECISION_LEVEL)
     assert 1.4 < steady.low < 1.6 < steady.high < 1.8 and wild.low < 1 < wild.high
     told = ratio([10.0, 10.1, 9.9], [16.0, 16.2], REPORT_LEVEL)
     assert steady.low < told.low < told.mid == steady.mid
     assert Fit([10.0, 10.0], [16.0]).few and not Fit([10.0, 10.0, 10.0], [16.0, 16.0]).few
-    rates = [10.0 * 0.8**turn for turn in range(7)]
+    rates = [10.0 * 0.8**turn for turn in range(7)]  # a machine that slows down moves both
     found = ratio(rates[::2], [1.5 * rate for rate in rates[1::2]], DECISION_LEVEL)
     assert found.low < 1.5 < found.high and found.high - found.low < 0.2
 
@@ -85,13 +100,11 @@ def test_trials_end_when_they_are_certain() -> None:
     assert slow.measured is not None and slow.measured.low < 0.6 < slow.measured.high < 1
 
 
-@pytest.mark.parametrize(
-    ("base", "slow", "left"),
-    [
-        ((50.0, 51.0), 30.0, True),
-        ((50.0, 90.0), 40.0, False),  # as far from each other as from it
-    ],
-)
+# As far from each other as from it.
+WILD = ((50.0, 90.0), 40.0, False)
+
+
+@pytest.mark.parametrize(("base", "slow", "left"), [((50.0, 51.0), 30.0, True), WILD])
 def test_a_slow_window_says_as_much_as_windows_of_the_base_are_alike(base, slow, left):
     trial = Trial(OWN, OTHER)
     for settings, rate in ((OWN, base[0]), (OTHER, slow), (OWN, base[1])):
@@ -100,7 +113,9 @@ def test_a_slow_window_says_as_much_as_windows_of_the_base_are_alike(base, slow,
 
 
 def test_windows_of_the_base_just_before_count() -> None:
-    trial = turns(trial_of(OWN, OTHER, base_rates=[50.0]), {OWN: 50, OTHER: 80})
+    trial = Trial(OWN, OTHER)
+    trial.rates[OWN].append(50.0)
+    turns(trial, {OWN: 50, OTHER: 80})
     assert trial.outcome == "proven" and len(trial.rates[OWN]) == 3 == len(trial.rates[OTHER]) + 1
 
 
@@ -117,10 +132,9 @@ def test_at_the_last_look_less_certainty_is_asked_for() -> None:
 
 
 def test_a_trial_against_the_best_so_far_tells_the_gain_over_the_user_s_own() -> None:
-    trial = trial_of(OTHER, Settings(3), of_base=Range(1.9, 2.0, 2.1))
-    turns(trial, {OTHER: 100, Settings(3): 150})
+    trial = turns(over(OTHER, Settings(3)), {OTHER: 100, Settings(3): 150})
     assert trial.measured is not None and 2.9 < trial.measured.mid < 3.1
-    joint = product(Range(1.9, 2.0, 2.1), Range(1.4, 1.5, 1.6))
+    joint = product(OF_BASE, Range(1.4, 1.5, 1.6))
     assert joint.mid == pytest.approx(3.0) and 1.9 * 1.4 < joint.low < 3.0 < joint.high < 2.1 * 1.6
 
 
@@ -130,8 +144,7 @@ def test_a_trial_against_the_best_so_far_tells_the_gain_over_the_user_s_own() ->
 )
 def test_of_two_that_are_about_as_good_the_cheaper_is_preferred(workers, middle, better):
     certain = Range(middle - 0.05, middle, middle + 0.05)
-    trial = trial_of(Settings(2), Settings(workers), of_base=Range(1.9, 2.0, 2.1))
-    assert trial._better(middle, certain) == better
+    assert over(Settings(2), Settings(workers))._better(middle, certain) == better
     # The user's own give way to what is proven.
     assert not Trial(Settings(2), Settings(workers))._better(middle, certain)
 
@@ -260,22 +273,16 @@ def test_short_epochs_are_left_alone(tuned: Any) -> None:
 
 FASTER = {Settings(1): 20.0, Settings(2): 40.0}
 LOOP_CHANGES = "the loop changes Data.level between batches"
+DRY = "nothing was tried, as requested; may be tried: num_workers=2"
 
 
 @pytest.mark.parametrize(
     ("options", "never", "tried", "said", "why"),
     [
-        (
-            {"dry": True},
-            None,
-            2,
-            "nothing was tried, as requested; may be tried: num_workers=2",
-            "",
-        ),
+        ({"dry": True}, None, 2, DRY, ""),
         ({}, LOOP_CHANGES, 2, f"not tuned: {LOOP_CHANGES}", LOOP_CHANGES),
         ({}, None, 64, "nothing was certainly faster", "of memory"),
     ],
-    ids=["dry", "depends on more than indices", "may not fit"],
 )
 def test_what_must_not_be_tried_is_not(tuned, monkeypatch, options, never, tried, said, why):
     monkeypatch.setattr(trying, "room_left", lambda: Room(1e6 if tried > 2 else inf, inf, inf))

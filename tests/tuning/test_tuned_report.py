@@ -92,13 +92,10 @@ def test_a_damaged_record_of_tuning_is_no_record(tmp_path: Path) -> None:
 def test_without_workers_what_is_said_of_them_is_nothing() -> None:
     none = {**OWN, "num_workers": 0, "prefetch_factor": 2, "persistent_workers": False}
     own = {**OWN, "prefetch_factor": 8, "persistent_workers": True}
-    tuned = Tuned(own, none, True, "", (tried_of(none, (1.1, 1.2, 1.3)),), ())
+    tried = Tried(none, None, (1.1, 1.2, 1.3), OWN, (), (), "proven", None, 5.0)
+    tuned = Tuned(own, none, True, "", (tried,), ())
     assert tuned.trial_of({"num_workers": 0}) is tuned.trials[0]
     assert tuned.trial_of({"num_workers": 2}) is None
-
-
-def tried_of(settings: dict[str, Any], measured: tuple[float, float, float]) -> Tried:
-    return Tried(settings, None, measured, OWN, (), (), "proven", None, 5.0)
 
 
 def test_in_one_output_nothing_is_both_not_faster_and_proved(tmp_path: Path) -> None:

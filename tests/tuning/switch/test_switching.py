@@ -28,6 +28,7 @@ from loaderscope.profiler.base import torch_parts
 from loaderscope.profiler.record.iterate.watch import recorder_of, watch
 from loaderscope.tuning.evidence import evidence
 from loaderscope.tuning.evidence.settings import Settings, settings_of, why_fixed, why_refused
+from loaderscope.tuning.switch.comparison import SpotChecks, Unequal
 from loaderscope.tuning.switch.switching import Switching
 from switch_data import Drawing, FailsElsewhere, Rows, Script, same, scripted
 
@@ -476,3 +477,41 @@ def test_what_a_handler_raises_while_a_batch_is_handed_over_is_freed_with_it() -
             alive = weakref.ref(error)
         assert alive is not None and alive() is None
     signal.signal(signal.SIGUSR1, before)
+
+
+ONE, OTHER = Settings(2), Settings(3)
+
+
+def test_ever_fewer_are_made_again_and_the_first_after_each_change() -> None:
+    checks, made = SpotChecks(), []
+
+    def run(settings: Settings, batches: int) -> list[int]:
+        made.clear()
+        for number in range(batches):
+            checks.checked(settings, number, number, lambda n: made.append(n) or n)
+        return [*made]
+
+    assert run(ONE, 9) == [0, 1, 3, 7]
+    assert run(OTHER, 3) == [0, 1]
+    checks.unneeded()
+    assert run(ONE, 9) == [0, 6]  # its tenth, for it comes after a change, and its 16th
+    assert run(OTHER, 2) == [0]  # its fourth
+
+
+def test_how_long_it_took_is_known_of_the_batch_handed_over_last() -> None:
+    checks, batch = SpotChecks(), torch.zeros(2)
+
+    def slowly(index: int) -> torch.Tensor:
+        time.sleep(0.02)
+        return batch.clone()
+
+    assert checks.took_ns == 0
+    checks.checked(ONE, 0, batch, slowly)
+    assert checks.took_ns >= 20_000_000
+    checks.checked(ONE, 1, batch, lambda index: None)  # nobody can make it again
+    assert checks.took_ns == 0
+    checks.checked(OTHER, 2, batch, slowly)
+    checks.unneeded()
+    assert checks.took_ns == 0
+    with pytest.raises(Unequal):
+        checks.checked(ONE, 3, batch, lambda index: batch + 1)
