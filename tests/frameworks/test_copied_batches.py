@@ -35,7 +35,6 @@ def test_all_tensors_of_a_batch_are_seen(library: str, tmp_path: Path) -> None:
     assert {(int(copies[row]), int(sizes[row])) for row in seen} == {LIBRARIES[library]}
     assert (loader.batches["h2d_ns"][seen] > 0).all()
     assert loader.device_steps is not None
-    (copied,) = (
-        loader.device_steps.copies
-    )  # of the program's own lines, whoever calls `to` in the end
+    # Of the program's own lines, whoever calls `to` in the end.
+    (copied,) = loader.device_steps.copies
     assert copied.place.startswith("copied_batches.py:") and copied.a_step == LIBRARIES[library][0]

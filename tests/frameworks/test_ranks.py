@@ -28,49 +28,30 @@ def ranks(run: Run) -> list[tuple[int | None, ...]]:
 
 def ranks_told(report: Report) -> set[int]:
     """Those whose figures the sections show together."""
-    return {
-        each.rank
-        for loader in report.loaders
-        if loader.ranks is not None
-        for each in loader.ranks.each
-    }
+    told = [loader.ranks for loader in report.loaders if loader.ranks is not None]
+    return {each.rank for ranks in told for each in ranks.each}
 
 
 BOTH = [(0, 2, 0, 2), (1, 2, 1, 2)]
 
 
-@pytest.mark.parametrize(
-    ("packages", "command"),
-    [
-        pytest.param(
-            (),
-            ("torchrun", "--nproc-per-node", "2", "ddp.py", "FILE"),
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            (),
-            ("torchrun", "--nproc-per-node", "2", "ddp.py", "FILE", "late"),
-            marks=pytest.mark.slow,
-        ),
-        ((), ("ddp.py", "FILE", "spawn")),
-        (("lightning",), ("lightning_fit.py", "2")),
-        (
-            ("accelerate",),
-            ("accelerate", "launch", "--multi_gpu", "--num_processes", "2", "accelerate_loop.py"),
-        ),
-        (("ray",), ("ray_train.py", "FOLDER")),
-    ],
-    ids=[
-        "torchrun",
-        "torchrun, group made late",
-        "mp.spawn",
-        "Lightning ddp",
-        "accelerate launch",
-        "Ray Train",
-    ],
-)
-def test_launchers(packages: tuple[str, ...], command: tuple[str, ...], runs_dir: Path) -> None:
-    needs(*packages)
+TORCHRUN = ("torchrun", "--nproc-per-node", "2", "ddp.py", "FILE")
+ACCELERATE = ("accelerate", "launch", "--multi_gpu", "--num_processes", "2", "accelerate_loop.py")
+LAUNCHERS: dict[str, tuple[str, ...]] = {
+    "torchrun": TORCHRUN,
+    "torchrun, group made late": (*TORCHRUN, "late"),
+    "mp.spawn": ("ddp.py", "FILE", "spawn"),
+    "lightning": ("lightning_fit.py", "2"),
+    "accelerate": ACCELERATE,
+    "ray": ("ray_train.py", "FOLDER"),
+}
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in [*LAUNCHERS][:2]]
+
+
+@pytest.mark.parametrize("name", [*SLOW, *[*LAUNCHERS][2:]])
+def test_launchers(name: str, runs_dir: Path) -> None:
+    command = LAUNCHERS[name]
+    needs(*{"lightning", "accelerate", "ray"} & {name})
     at = next(number for number, each in enumerate(command) if each.endswith(".py"))
     run, report, _ = recorded(runs_dir, *command[:at], *program(*command[at:]), SLOW_RANK="1")
     assert ranks(run) == BOTH and {p.rank_source for p in run.processes} == {GROUP}
@@ -80,9 +61,7 @@ def test_launchers(packages: tuple[str, ...], command: tuple[str, ...], runs_dir
     assert report.system.effective_cpus <= max(c for c in cpus if c) / 2
     assert ranks_told(report) == {0, 1}
     sections = [(each.name, each.config.get("phase")) for each in report.loaders]
-    assert len(sections) == len(set(sections)), (
-        "a loader is one section, whatever the number of ranks"
-    )
+    assert len(sections) == len(set(sections)), "one section a loader, however many ranks"
     (training,) = (each.ranks for each in report.loaders if each.config.get("phase") == "training")
     slow = training.slowest if training is not None else None
     assert slow is not None and (slow.rank, slow.cause, slow.held_up) == (1, "fetch", True)
@@ -91,10 +70,8 @@ def test_launchers(packages: tuple[str, ...], command: tuple[str, ...], runs_dir
 def test_accelerates_dispatcher_is_known(runs_dir: Path) -> None:
     """Rank 0 makes the batches of both: the advice is about that."""
     needs("accelerate")
-    command = program("accelerate_loop.py", "dispatch")
-    run, report, _ = recorded(
-        runs_dir, "accelerate", "launch", "--multi_gpu", "--num_processes", "2", *command
-    )
+    command = program(ACCELERATE[-1], "dispatch")
+    run, report, _ = recorded(runs_dir, *ACCELERATE[:-1], *command)
     assert ranks(run) == BOTH
     assert {(loader.rank, bool(loader.count)) for loader in run.loaders} == {(0, True), (1, False)}
     assert all(loader.config["dispatched"] for loader in run.loaders)
@@ -102,17 +79,13 @@ def test_accelerates_dispatcher_is_known(runs_dir: Path) -> None:
     assert "distributed-sampler" not in told
 
 
-@pytest.mark.parametrize(
-    "grouped", [pytest.param(True, id="with a group", marks=pytest.mark.slow), False]
-)
+@pytest.mark.parametrize("grouped", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_tasks_of_slurm(runs_dir: Path, grouped: bool) -> None:
     """Each task is started by itself, as srun does, and all record one run."""
     script = program("ddp.py", "FILE", "task", *([] if grouped else ["alone"]))
     command = [sys.executable, "-m", "loaderscope", "run", "-q", "--runs", str(runs_dir), *script]
-    tasks = []
-    for rank in range(2):
-        env = {**os.environ, **slurm_task(rank, rank, 0, "2")}
-        tasks.append(subprocess.Popen(command, env=env))
+    told = [{**os.environ, **slurm_task(rank, rank, 0, "2")} for rank in range(2)]
+    tasks = [subprocess.Popen(command, env=env) for env in told]
     assert [task.wait(240) for task in tasks] == [0, 0]
     run = open_run("latest", runs_dir)
     assert ranks(run) == BOTH and len(runs_in(runs_dir)) == 1
