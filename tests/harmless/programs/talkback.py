@@ -1,20 +1,19 @@
-"""Loops that talk back to their loader: what the loop or a fetch changes, when, and where it is
-kept.
+"""Loops that talk back to their loader: what the loop or a fetch changes, when, and where.
 
 Named `talk/WHAT-WHEN-WORKERS`. All run bare, and tuned: as tuning decides, and with other settings
-every two batches. What the loop changes, it changes with each batch from the first on, from the
-middle of the second epoch on, once there, or between epochs.
+every two batches. The loop changes things with each batch, from the middle of the second epoch on,
+once there, or between epochs.
 """
 
 from __future__ import annotations
 
-import collections
 import itertools
 import os
 import random
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -22,16 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import (
-    BatchSampler,
-    DataLoader,
-    Dataset,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    Subset,
-    SubsetRandomSampler,
-)
+from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, Sampler, Subset
 
 from ..catalogue import DECIDES, RESTLESS, Watch, program, say
 from ..data import digest
@@ -39,7 +29,6 @@ from ..data import digest
 LENGTH, BATCH, EPOCHS = 144, 4, 3
 SAMPLE_S = 0.0004
 PER_EPOCH = LENGTH // BATCH
-
 After = Callable[[int, Any], Any]  # what the loop does with its so manieth batch
 
 
@@ -65,8 +54,7 @@ def place(read: Any, change: Any = None, **held: Any) -> Callable[[], Any]:
     return lambda: type("Place", (Samples,), {"read": read, "change": change})(**held)
 
 
-def nothing(*_: Any) -> None:
-    """What a loop does that changes nothing."""
+def nothing(*_: Any) -> None: ...
 
 
 def going(loader: Any, after: After = nothing, ended: Callable[[int], Any] = nothing) -> None:
@@ -85,7 +73,6 @@ def shuffled(data: Any, workers: int, **more: Any) -> DataLoader:
 
 
 def talks(name: str, run: Callable[..., None], *workers: int) -> None:
-    """A program for each number of workers."""
     for number in workers:
 
         def watched(watch: Watch, number: int = number) -> None:
@@ -201,11 +188,7 @@ PLACES: dict[str, Callable[[], Any]] = {
         lambda d, k: d.items.__setitem__(100 + k % LENGTH, -1),
         items=[1] * 300,
     ),
-    "appended": place(
-        lambda d, k: k + len(d.seen),
-        lambda d, k: d.seen.append(k),
-        seen=collections.deque(maxlen=1000),
-    ),
+    "appended": place(lambda d, k: k + len(d.seen), lambda d, k: d.seen.append(k), seen=deque()),
     "large-array": arrays(change_values, 200_000),
     "tensor": arrays(lambda d, k: d.tensor[k % 5 :: 5].add_(1), LENGTH),
     "weights": by_model,
@@ -237,8 +220,7 @@ def loop_changes(make: Callable[[], Any], when: str, watch: Watch, workers: int)
 
 for _number, (_place, _make) in enumerate(PLACES.items()):
     for _when in (*WHEN, "epoch"):
-        # By turns without workers and with. A file that workers read while the loop writes it: what
-        # bare workers read is chance.
+        # By turns without workers and with. What they read of a file that the loop writes is chance.
         _number += 1
         _workers = _number % 2 * 2 if _place != "file" else 0
         talks(f"{_place}-{_when}", partial(loop_changes, _make, _when), _workers)
@@ -264,10 +246,6 @@ class CountedInClass(Samples):
     def read(self, index: int) -> Any:
         CountedInClass.in_class += 1
         return index
-
-
-def remembering(data: Any, index: int) -> Any:
-    return data.kept.setdefault(index, index * index)
 
 
 # Random augmentation, of every kind of generator.
@@ -346,7 +324,7 @@ FETCHES: dict[str, Callable[[], Any]] = {
     "counting": place(counting, count=0),
     "numbered": place(numbered, count=0),
     "counted-in-class": CountedInClass,
-    "remembering": place(remembering, kept={}),
+    "remembering": place(lambda d, k: d.kept.setdefault(k, k * k), kept={}),
     **{f"draws-{kind}": place(draw, **OWN) for kind, draw in DRAWN.items()},
     "reading-lines": reading_lines,
     "stepping": place(lambda d, k: next(d.steps), steps=itertools.count()),
@@ -359,7 +337,7 @@ FETCHES: dict[str, Callable[[], Any]] = {
     "shared": shared,
 }
 # Wrong, or not to be sent, in bare workers too.
-NOT_IN_WORKERS = ("in-sqlite", "logging", "draws-own-torch")
+HERE = ("in-sqlite", "logging", "draws-own-torch")
 # By the attribute, how what is left of it is told.
 LEFT: dict[str, Callable[[Any], Any]] = {
     "count": int,
@@ -384,16 +362,13 @@ def fetch_changes(make: Callable[[], Any], watch: Watch, workers: int) -> None:
 
 
 for _name, _make in FETCHES.items():
-    _workers = (0,) if _name in NOT_IN_WORKERS else (0, 2)
-    talks(f"fetch-{_name}", partial(fetch_changes, _make), *_workers)
+    talks(f"fetch-{_name}", partial(fetch_changes, _make), *((0,) if _name in HERE else (0, 2)))
 
 
 # Collate functions.
 
 
 class Cutting:
-    """Cuts to a length that the loop raises, as curricula of sequences do."""
-
     length = 1
 
     def __call__(self, samples: list[Any]) -> Any:
@@ -401,8 +376,6 @@ class Cutting:
 
 
 class Batched:
-    """Counts the batches that it makes."""
-
     made = 0
 
     def __call__(self, samples: list[Any]) -> Any:
@@ -413,11 +386,8 @@ class Batched:
 @both
 def collate_raised(watch: Watch, workers: int) -> None:
     cutting = Cutting()
-
-    def longer(step: int, batch: Any) -> None:
-        cutting.length += step > 40
-
-    going(watch(shuffled(Samples(), workers, collate_fn=cutting)), longer)
+    loader = watch(shuffled(Samples(), workers, collate_fn=cutting))
+    going(loader, lambda step, batch: setattr(cutting, "length", max(1, step - 40)))
 
 
 @both
@@ -462,7 +432,7 @@ class Mining(Batches):
         return torch.multinomial(self.weights, BATCH, generator=self.draw)
 
 
-LOSSES: list[float] = []
+LOW: list[bool] = []  # whether the loss was, after each batch
 
 
 class Adapting(BatchSampler):
@@ -470,9 +440,7 @@ class Adapting(BatchSampler):
 
     def __iter__(self) -> Iterator[Any]:
         order = iter(self.sampler)
-        while batch := list(
-            itertools.islice(order, self.batch_size + sum(loss < 0.5 for loss in LOSSES[-3:]))
-        ):
+        while batch := [*itertools.islice(order, self.batch_size + sum(LOW[-3:]))]:
             yield batch
 
 
@@ -497,8 +465,6 @@ class Resumable(Drawn):
 
 
 class DrawingSampler(Drawn):
-    """Draws from the stream of the training itself."""
-
     def drawn(self, k: int) -> int:
         return int(torch.randint(LENGTH, ()))
 
@@ -533,7 +499,7 @@ SAMPLERS: dict[str, tuple[Callable[[], Any], Callable[[Any, int, Any], Any]]] = 
     "mining": (Mining, lambda s, step, batch: s.weights.index_add_(0, batch[0], torch.rand(BATCH))),
     "adapting": (
         lambda: Adapting(RandomSampler(range(LENGTH)), BATCH, False),
-        lambda s, step, batch: LOSSES.append(float(torch.rand(1))),
+        lambda s, step, batch: LOW.append(bool(torch.rand(1) < 0.5)),
     ),
     "curriculum": (Curriculum, lambda s, step, batch: setattr(s, "level", 24 + step // 4)),
     "resumable": (Resumable, lambda s, step, batch: say("position", [s.epoch, s.position])),
@@ -568,23 +534,23 @@ def eager_sampler(watch: Watch, workers: int) -> None:
     pairs(loader, watch(DataLoader(Samples(), None, sampler=Eager(), num_workers=workers)))
 
 
-def pairs(ones: Any, others: Any) -> None:
+def pairs(ones: Any, others: Any, after: Any = nothing) -> None:
     for _ in range(EPOCHS):
         for one, other in zip(ones, others, strict=False):
             say("batch", digest([one, other]))
+            after()
 
 
 @both
 def subset_sampler(watch: Watch, workers: int) -> None:
     """Active learning: samples are labelled between rounds."""
-    sampler = SubsetRandomSampler(list(range(60)))
+    sampler = torch.utils.data.SubsetRandomSampler(list(range(60)))
     label = sampler.indices.extend
     going(sampled(watch, workers, sampler), ended=lambda step: label(range(60 + step, 80 + step)))
 
 
 @both
 def subset(watch: Watch, workers: int) -> None:
-    """A subset whose indices the loop swaps."""
     part = Subset(Samples(), list(range(LENGTH)))
 
     def swap(step: int, batch: Any) -> None:
@@ -600,7 +566,7 @@ def subset(watch: Watch, workers: int) -> None:
 
 @both
 def zipped(watch: Watch, workers: int) -> None:
-    pairs(watch(shuffled(Samples(), workers)), watch(shuffled(Samples(), workers)))
+    pairs(*(watch(shuffled(Samples(), workers)) for _ in range(2)))
 
 
 @both
@@ -613,7 +579,6 @@ def fixmatch(watch: Watch, workers: int) -> None:
 
 
 def anew(loader: Any) -> Iterator[Any]:
-    """Batches without end."""
     return itertools.chain.from_iterable(iter(lambda: loader, None))
 
 
@@ -641,12 +606,9 @@ def steps_counted(watch: Watch, workers: int) -> None:
 
 @both
 def one_generator(watch: Watch, workers: int) -> None:
-    """Two loaders and the loop draw from one generator."""
-    drawn_from = _one_generator()
-    ones, others = (watch(shuffled(Samples(), workers, generator=drawn_from)) for _ in range(2))
-    for _ in range(EPOCHS):
-        for one, other in zip(ones, others, strict=False):
-            say("batch", [digest([one, other]), torch.rand(1, generator=drawn_from).item()])
+    own = {"generator": _one_generator()}
+    both_ = (watch(shuffled(Samples(), workers, **own)) for _ in range(2))
+    pairs(*both_, lambda: say("noise", torch.rand(1, **own).item()))
 
 
 @both
@@ -661,8 +623,7 @@ def left_early(watch: Watch, workers: int) -> None:
 
 @both
 def noise(watch: Watch, workers: int) -> None:
-    """A GAN: the loop draws from the global stream with each batch, and a validation loader is
-    iterated in between."""
+    """A GAN: the loop draws from the global stream with each batch, and validates in between."""
     loader, validation = (watch(shuffled(Samples(), workers)) for _ in range(2))
 
     def step_(step: int, batch: Any) -> None:
@@ -676,7 +637,6 @@ def noise(watch: Watch, workers: int) -> None:
 
 @both
 def rebuilt(watch: Watch, workers: int) -> None:
-    """A loader anew for each epoch, of data that is each time another."""
     for epoch in range(EPOCHS + 1):
         data = PLACES["attribute"]()
         data.change(epoch)
@@ -712,15 +672,13 @@ def child_trains_on(watch: Watch, workers: int) -> None:
     loader = watch(shuffled(Samples(), workers))
 
     def fork(step: int, batch: Any) -> None:
-        if step != PER_EPOCH + 26:
-            return
-        child = os.fork()
-        if child == 0:
-            torch.manual_seed(5)
-            for again in loader:
-                say("of child", digest(again))
-            os._exit(7)
-        say("child", os.waitpid(child, 0)[1])
+        if step == PER_EPOCH + 26:
+            child = os.fork()
+            if child == 0:
+                torch.manual_seed(5)
+                say("of child", [digest(again) for again in loader])
+                os._exit(7)
+            say("child", os.waitpid(child, 0)[1])
 
     going(loader, fork)
 
@@ -751,8 +709,6 @@ for _kind in ODD:
 
 
 class Views(Samples):
-    """Samples are views of one tensor."""
-
     def __getitem__(self, index: int) -> Any:
         time.sleep(SAMPLE_S * BATCH)
         return self.values[index]
@@ -760,8 +716,7 @@ class Views(Samples):
 
 @both
 def in_place(watch: Watch, workers: int) -> None:
-    """The loop normalises its batches in place, which are the data set's own memory without
-    workers."""
+    """The loop normalises its batches in place: without workers, the data set's own memory."""
     data = Views(values=torch.arange(LENGTH * 4.0).reshape(LENGTH, 4))
 
     def halve(step: int, batch: Any) -> None:
@@ -780,9 +735,8 @@ class OneBuffer(Samples):
 
 
 def one_buffer(watch: Watch, workers: int) -> None:
-    data = OneBuffer(buffer=torch.zeros(4))
-    kept = []
-    for batch in watch(DataLoader(data, None, sampler=SequentialSampler(range(LENGTH)))):
+    data, kept = OneBuffer(buffer=torch.zeros(4)), []
+    for batch in watch(DataLoader(data, None)):
         kept.append(batch)
         say("batch", digest(kept[-2:]))
     say("buffer", digest(data.buffer))
@@ -812,8 +766,7 @@ def passes_over_errors(sampler: Callable[[], Any], watch: Watch, workers: int) -
                 say("error", str(error).splitlines()[-1])
 
 
-for _name, _make in {
-    "random": lambda: RandomSampler(range(LENGTH)),
-    "resumable": Resumable,
-}.items():
-    talks(f"errors-passed-{_name}", partial(passes_over_errors, _make), 0, 2)
+talks(
+    "errors-passed-random", partial(passes_over_errors, partial(RandomSampler, range(LENGTH))), 0, 2
+)
+talks("errors-passed-resumable", partial(passes_over_errors, Resumable), 0, 2)
