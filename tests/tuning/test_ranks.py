@@ -34,8 +34,6 @@ RATES = {OWN: 20.0, BETTER: 40.0}
 
 
 class Loop(PlayedLoop):
-    """One rank's iteration."""
-
     def switch(self, settings: Settings) -> None:
         if settings == self.rates.get("fails"):
             self.driver.failed(settings, ValueError("no such worker"))

@@ -1,8 +1,10 @@
-"""What is certain of two rates that take turns; what comes first; what the tuner makes of it."""
+"""Which steps of a window count; what is certain of rates that take turns; what is tried, and first."""
 
 from __future__ import annotations
 
 import itertools
+import os
+from collections.abc import Iterable
 from math import inf
 from typing import Any
 
@@ -16,9 +18,9 @@ from loaderscope.tuning import candidates, trying, tuner
 from loaderscope.tuning.candidates import Candidate, neighbours, ordered
 from loaderscope.tuning.evidence.settings import Settings
 from loaderscope.tuning.factor import Fit, product, quantile
-from loaderscope.tuning.room import Room
+from loaderscope.tuning.room import LEAST_WORKER_BYTES, Room, room_left, why_no_room, worker_bytes
 from loaderscope.tuning.trial import DECISION_LEVEL, REPORT_LEVEL, Trial
-from loaderscope.tuning.window import Window
+from loaderscope.tuning.window import HELD, WINDOW_S, Window
 from played_loop import PlayedLoop
 from switch_data import Rows, same
 
@@ -26,7 +28,6 @@ OWN, OTHER = Settings(0), Settings(2)
 
 
 def window(settings: Settings, rate: float) -> Window:
-    """Of that rate."""
     found = Window(settings, left_out=3)
     steps = itertools.count()
     while not found.handed(int(next(steps) / rate * 1e9), None):
@@ -89,7 +90,6 @@ def turns(trial: Trial, rates: dict[Settings, float], noise: float = 0.01) -> An
 
 
 def test_trials_end_when_they_are_certain() -> None:
-    """What is much slower is left after one window."""
     better = turns(Trial(OWN, OTHER), {OWN: 50, OTHER: 80})
     assert better.outcome == "proven" and 1.5 < better.measured.mid < 1.7
     assert turns(Trial(OWN, OTHER), {OWN: 50, OTHER: 50}).outcome == "not faster"
@@ -178,8 +178,7 @@ def test_nothing_is_a_candidate_where_free_loading_would_gain_nothing(yes: bool)
 
 
 def test_fewer_workers_make_as_many_batches_ahead() -> None:
-    """What hides uneven work is taken away by nothing but a setting that says so. What makes no
-    difference is not tried."""
+    """Which hide uneven work. What makes no difference is not tried."""
     found = chosen(Settings(8, 2), lambda **_: 1.0)
     assert found[0] in (Settings(0), Settings(2, 8)) and Settings(2, 8) in found
     assert all(each.ahead >= 16 or each.num_workers < 2 for each in found)
@@ -212,8 +211,6 @@ def test_leaving_workers_is_tried_where_the_model_sees_no_great_loss(gain, tried
 
 
 class Loop(PlayedLoop):
-    """On a clock of its own."""
-
     now = 0
 
     def switch(self, settings: Settings) -> None:
@@ -316,3 +313,115 @@ def test_tune_gives_the_same_loader_back_and_its_batches(capsys):
     batches = [[1], [2]]
     assert list(loaderscope.tune(batches)) == batches
     assert "not tuned: it is no DataLoader" in capsys.readouterr().err
+
+
+# What may not fit is not tried.
+GB = 1e9
+WORKER, BATCH, ROOM = 0.5 * GB, (10_000_000, 2), Room(8 * GB, 4 * GB, 1000)
+
+
+@pytest.mark.parametrize(
+    ("settings", "room", "said"),
+    [
+        (Settings(4), ROOM, None),
+        (Settings(8), ROOM, "of memory"),  # half of what is left is for others
+        (Settings(4, 8), Room(8 * GB, 0.4 * GB, 1000), "/dev/shm"),
+        (Settings(4, 8), Room(8 * GB, 4 * GB, 120), "files open"),
+        (Settings(4), Room(inf, inf, inf), None),
+        (Settings(0), Room(0, 0, 0), None),
+    ],
+)
+def test_what_may_not_fit(settings: Settings, room: Room, said: str | None) -> None:
+    found = why_no_room(settings, WORKER, BATCH, room)
+    assert found is None if said is None else said in str(found)
+
+
+def test_what_is_left_here_is_known() -> None:
+    room = room_left()
+    assert 1e6 < room.memory_bytes < inf
+    if os.path.isdir("/dev/shm"):
+        assert room.shared_bytes < inf
+    assert worker_bytes([os.getpid()], forked=True) > 1e6
+    assert worker_bytes([], forked=True) >= LEAST_WORKER_BYTES
+    assert worker_bytes([2**22 + 1], forked=False) >= LEAST_WORKER_BYTES
+
+
+WORKERS = Settings(4)
+MS = 1_000_000
+
+
+def played(found: Window, steps: Iterable[tuple[float, float]], since_ns: int = 0) -> bool:
+    """Steps of (wait, own work) in ms; whether they were enough."""
+    t_ns, over = since_ns, found.handed(since_ns, 0)
+    for wait_ms, own_ms in steps:
+        t_ns += int((wait_ms + own_ms) * MS)
+        over = found.handed(t_ns, int(wait_ms * MS))
+        if over:
+            break
+    return over
+
+
+def bursts(own_ms: float = 0.02) -> Iterable[tuple[float, float]]:
+    """Four workers that wait alike deliver at once."""
+    return itertools.cycle([(0.1 - own_ms, own_ms)] * 3 + [(37.0 - own_ms, own_ms)])
+
+
+@pytest.mark.parametrize("phase", range(4))
+def test_bursts_of_workers_are_waited_for_wherever_a_window_begins(phase: int) -> None:
+    found = Window(WORKERS, left_out=0)
+    assert played(found, itertools.islice(bursts(), phase, None))
+    assert found.rate == pytest.approx(4 / 0.0373, rel=1e-6) and len(found.steps_s) % 4 == 0
+
+
+def test_only_a_pause_of_the_loop_s_own_work_counts_for_nothing() -> None:
+    found = Window(OWN, left_out=2)
+    usual = (90.0, 10.0)
+    steps = [*[(9000.0, 0.0)] * 2, *[usual] * 6, (90.0, 60_000.0), *[usual] * 9]
+    assert played(found, steps)
+    assert max(found.steps_s) > 60 and found.rate == pytest.approx(10.0)
+    assert found.times == pytest.approx((0.1 * 7, 0.01 * 7))
+    found = Window(OWN, left_out=0)
+    assert played(found, [*[(90.0, 10.0)] * 6, (60_000.0, 10.0), (90.0, 10.0)])
+    assert found.rate == pytest.approx(8 / 60.71, rel=0.01)
+    unknown = Window(OWN, left_out=0)
+    for second in (0, 1, 2, 3, 4, 5, 6, 7, 68):
+        unknown.handed(second * 10**9, None)
+    assert unknown.rate == pytest.approx(8 / 68) and unknown.times[1] is None
+
+
+def test_what_workers_made_ahead_during_a_pause_does_not_count_either() -> None:
+    found = Window(WORKERS, left_out=0)
+    ready = [(0.1, 0.1)] * WORKERS.ahead  # handed over from what was made meanwhile
+    steps = [*[(30.0, 0.1)] * 12, (0.1, 60_000.0), *ready]
+    played(found, itertools.chain(steps, itertools.repeat((30.0, 0.1), 3)))
+    assert found.rate == pytest.approx(1 / 0.0301, rel=1e-3)
+    found = Window(OWN, left_out=0)
+    assert played(found, itertools.cycle([(1.0, 1.0)] * 7 + [(1.0, 100.0)]))
+    assert found.rate == pytest.approx(8 / 0.115, rel=0.1)
+
+
+def test_what_lies_between_two_iterations_is_no_step() -> None:
+    found = Window(OWN, left_out=0)
+    played(found, [(90.0, 10.0)] * 3)
+    found.broken(1)
+    for t_s in (200, 201, 202):
+        found.handed(t_s * 10**9, 0)
+    assert found.steps_s == pytest.approx([0.1, 0.1, 0.1, 1.0])
+    held_ns = int(2 * HELD * WINDOW_S * 1e9)
+    found = Window(WORKERS, left_out=0)
+    for step in range(10):
+        found.handed(step * 10 * MS, 0)
+    found.handed(300 * MS, 0, held_ns)
+    for step in range(WORKERS.ahead + 1):
+        found.handed((301 + step) * MS, 0)
+    assert found.steps_s == pytest.approx([0.01] * 9)
+    found.handed(320 * MS, 0)
+    found.handed(330 * MS, 0, held_ns // 4)  # too little to matter
+    assert found.steps_s == pytest.approx([*[0.01] * 9, 0.01 - held_ns / 4e9])
+
+
+@pytest.mark.parametrize(("wait_ms", "waits"), [(1, False), (30, True)])
+def test_a_loop_that_waits_for_nothing_has_nothing_to_gain(wait_ms: float, waits: bool) -> None:
+    found = Window(OWN, left_out=0)
+    assert played(found, itertools.repeat((wait_ms, 100.0 - wait_ms)))
+    assert found.waits == waits

@@ -50,11 +50,8 @@ def tuned_run(runs: Path, **facts: Any) -> Run:
 
 
 def test_advice_that_was_tried_says_what_it_came_to(tmp_path: Path) -> None:
-    """And what to write into the code."""
     run = tuned_run(tmp_path)
-    tuning = run.loaders[0].tuning
-    assert tuning is not None
-    loader = with_trials(full_report(run).loaders[0], tuning)
+    loader = with_trials(full_report(run).loaders[0], run.loaders[0].tuning)
     first = loader.recommendations[0]
     assert (first.measured, first.measured_s) == (1.63, 14.2)
     assert effect_text(first) == "proved ×1.63 (1.55–1.70) in 14 s; predicted ×1.35 (1.22–1.41)"
@@ -112,7 +109,6 @@ def test_in_one_output_nothing_is_both_not_faster_and_proved(tmp_path: Path) -> 
 
 
 def test_every_format_leads_with_what_was_proven(tmp_path: Path) -> None:
-    """Of further loaders it is one line."""
     run = tuned_run(tmp_path)
     report = build_report(run)
     brief, full = render_brief(report), render_text(report)

@@ -53,8 +53,7 @@ def fetched(loader: Any) -> list[Any]:
 
 @pytest.mark.parametrize("late", [False, True])
 def test_each_worker_reads_where_it_wants(late: bool, rows: Path) -> None:
-    """In a plain file and, opened late, in an archive. One position for all processes would give
-    the bytes of other samples, without an error."""
+    """In a plain file and, opened late, an archive. One position would give other samples' bytes."""
 
     def make(workers: int) -> Any:
         zipped = partial(zipfile.ZipFile, rows.with_suffix(".zip"))
@@ -91,8 +90,6 @@ def test_a_file_read_apart_stays_where_it_is(rows: Path) -> None:
 
 
 class Asking(Stored):
-    """Samples that a server sends."""
-
     def read(self, index: int) -> bytes:
         self.source.sendall(struct.pack("=q", index))
         return self.source.recv(BYTES, socket.MSG_WAITALL)
@@ -113,39 +110,35 @@ def server() -> Iterator[Any]:
         listening.shutdown()
 
 
-class Refusing(Script):
-    """Asks whether these settings are safe, after some batches."""
+class Asked(Script):
+    """Asks with each batch whether workers are safe."""
 
     def handed(self, iterator: Any, batch: Any) -> None:
-        self.batches += 1
-        if self.batches == 8:
-            self.events.append(iterator.why_not(self.plan[8]))
+        self.why = iterator.why_not(Settings(2))
 
 
-def why_not(data: Dataset, own: int, other: Settings) -> Any:
-    loader = DataLoader(data, batch_size=4, num_workers=own)
-    script = Refusing(loader, {8: other})
-    drive(loader, script)
+def why_not(data: Dataset) -> Any:
+    loader = DataLoader(data, batch_size=4)
+    asked = Asked(loader, {})
+    drive(loader, asked)
     list(loader)
     loaderscope.unwatch(loader)
-    return next(each for each in script.events if not isinstance(each, tuple))
+    return asked.why
 
 
 def test_what_cannot_be_read_apart_keeps_the_settings(rows: Path, server: tuple[str, int]) -> None:
     written = Stored(lambda: rows.open("r+b", buffering=0), late=True)
-    assert "is a file that it may write to" in why_not(written, 0, Settings(2))
+    assert "is a file that it may write to" in why_not(written)
     asking = Asking(lambda: socket.create_connection(server), late=True)
-    why = why_not(asking, 0, Settings(2))
+    why = why_not(asking)
     assert "workers would share" in why and f"the connection to 127.0.0.1:{server[1]}" in why
     asking.source.close()
     with socket.create_connection(server), rows.open("r+b") as idle:
         assert str(rows) in (path for _, path in handles()[0].values()) and idle.tell() == 0
-        assert why_not(Stored(lambda: rows.open("rb"), late=True), 0, Settings(2)) is None
+        assert why_not(Stored(lambda: rows.open("rb"), late=True)) is None
 
 
 class Pooled(Stored):
-    """Reads by a thread, which is started late."""
-
     threads: Any = None
 
     def read(self, index: int) -> bytes:
@@ -158,7 +151,7 @@ def test_a_worker_that_waits_for_a_thread_it_has_not_never_has_its_turn(rows, mo
     """Forked where a pool of threads was begun, it would wait for ever."""
     data = Pooled(lambda: rows.open("rb"), late=False)
     why = "Pooled.threads has threads, which forked processes lack"
-    assert why in why_not(data, 0, Settings(2))
+    assert why in why_not(data)
     monkeypatch.setattr(Evidence, "why_not", lambda *_: None)  # had nobody seen the threads
     loader = DataLoader(data, batch_size=6)
     script = scripted(loader, {5: Settings(2)}, at_once=False)
