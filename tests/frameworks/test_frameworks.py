@@ -12,8 +12,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import standin_device
 from loaderscope.advisors.assemble.build_report import loader_report
 from loaderscope.advisors.assemble.make_case import case_of
 from loaderscope.advisors.code.dialects import DIALECTS
@@ -33,30 +35,21 @@ WANTED = {"num_workers": "3", "persistent_workers": "True"}
 ASKED = ", ".join(f"{name}={value}" for name, value in WANTED.items())
 TRAINING = ("training", 2, 24, 96)
 NAMELESS = (None, 2, 24, None)
-# By what is installed: the program, who is said to use the loader, and (phase, epochs, batches, samples)
-# of each loader.
+EVERY_THIRD_STEP = ("validation", 8, 32, 128)
+OF_LIGHTNING = (("validation", 3, 10, 40), TRAINING, ("test", 1, 4, 16))
+NO_SAMPLES = (("training", 2, 24, None), ("validation", 2, 8, None))
+OF_YOLO = (("training", 2, 8, 32), ("validation", 3, 3, 24))
+# The program, who is said to use the loader, and (phase, epochs, batches, samples) of each loader.
 FRAMEWORKS: dict[str, tuple[str, str | None, tuple[Any, ...]]] = {
-    "transformers": (
-        *("hf_trainer.py FOLDER", "Hugging Face Trainer"),
-        (TRAINING, ("validation", 8, 32, 128)),
-    ),
+    "transformers": ("hf_trainer.py FOLDER", "Hugging Face Trainer", (TRAINING, EVERY_THIRD_STEP)),
     "accelerate": ("accelerate_loop.py", "Accelerate", (TRAINING, ("evaluation", 2, 8, 32))),
-    "lightning": (
-        *("lightning_fit.py 1", "Lightning"),
-        (("validation", 3, 10, 40), TRAINING, ("test", 1, 4, 16)),
-    ),
+    "lightning": ("lightning_fit.py 1", "Lightning", OF_LIGHTNING),
     "timm": ("timm_loader.py", "timm", (TRAINING,)),
-    "fastai": (
-        *("fastai_learner.py", "fastai"),
-        (("training", 2, 24, None), ("validation", 2, 8, None)),
-    ),
+    "fastai": ("fastai_learner.py", "fastai", NO_SAMPLES),
     "ignite": ("ignite_engine.py", "Ignite", (TRAINING, ("validation", 2, 8, 32))),
     "monai": ("monai_loader.py", "MONAI", (TRAINING, ("validation", 1, 12, 48))),
     "torch_geometric": ("pyg_loader.py", "PyG", (TRAINING,)),
-    "ultralytics": (
-        *("yolo.py FOLDER", "Ultralytics"),
-        (("training", 2, 8, 32), ("validation", 3, 3, 24)),
-    ),
+    "ultralytics": ("yolo.py FOLDER", "Ultralytics", OF_YOLO),
     "webdataset": ("webloader.py FOLDER", "WebDataset", (NAMELESS,)),
     "grain": ("grain_loops.py", None, (NAMELESS,) * 2),
     "spdl.dataloader": ("spdl_loops.py", None, ((None, 1, 12, None), *(NAMELESS,) * 2)),
@@ -126,7 +119,6 @@ def assert_patched(run: Run, made: str, added: tuple[str, ...]) -> None:
 
 
 def code_for(run: Run) -> str:
-    """How two workers are said for the first loader."""
     process, loader = run.processes[0], run.processes[0].loaders[0]
     report = loader_report(run, process, loader)
     return loader_code(case_of(run, process, loader, report, summarise(run)), num_workers=2)
@@ -163,3 +155,32 @@ def test_callback(package: str) -> None:
     without = output_of(*program(*command))
     assert "loaderscope:" not in without and "LOGGED []" in without
     assert result(said) == result(without) != []
+
+
+# Batches of each library, sent to the stand-in as its users do.
+# A batch of four: 300 floats and a number each; of graphs, also which node is of which, and where each begins.
+TWO = (2, 4 * (300 * 4 + 8))
+COPIED = {
+    "tensordict": TWO,
+    "transformers": TWO,
+    "accelerate": TWO,
+    "lightning": TWO,
+    "torch_geometric": (4, TWO[1] + 4 * 8 + 5 * 8),
+}
+
+
+@pytest.mark.skipif(standin_device.missing() is not None, reason="no stand-in with this torch")
+@pytest.mark.parametrize("library", COPIED)
+def test_all_tensors_of_a_batch_are_seen(library: str, tmp_path: Path) -> None:
+    needs(library)
+    run, *_ = recorded(tmp_path / "runs", *program("copied_batches.py", library))
+    (loader,) = run.loaders
+    copies, sizes = loader.batches["h2d_copies"], loader.batches["h2d_bytes"]
+    seen = np.flatnonzero(copies >= 0)[2:]  # the device is noticed in the first
+    assert len(seen) >= 8
+    assert {(int(copies[row]), int(sizes[row])) for row in seen} == {COPIED[library]}
+    assert (loader.batches["h2d_ns"][seen] > 0).all()
+    assert loader.device_steps is not None
+    # Of the program's own lines, whoever calls `to` in the end.
+    (copied,) = loader.device_steps.copies
+    assert copied.place.startswith("copied_batches.py:") and copied.a_step == COPIED[library][0]

@@ -61,8 +61,8 @@ def test_wandb_has_them_and_the_trainings_steps_keep_their_numbers(logged: Path)
 
 
 def wandb_log(path: Path) -> tuple[list[dict[str, float]], list[tuple[str, str]]]:
-    """Rows of an offline run's history, and metrics with what they are drawn over. The file is a log of LevelDB's kind: after 7 bytes, blocks of 32 KiB with records of (checksum,
-    length, kind)."""
+    """Rows of an offline run's history, and metrics with what they are drawn over. As LevelDB's logs,
+    after 7 bytes, the file is blocks of 32 KiB with records of (checksum, length, kind)."""
     from wandb.proto import wandb_internal_pb2 as messages
 
     data, at, whole = path.read_bytes(), 7, b""
