@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from loaderscope.profiler.launch import environment  # here: threads must not be first to import it
+from loaderscope.profiler.store.rundir import create_run
 from started import here, until
 
 from .catalogue import STILL, TUNED, Program
@@ -109,9 +111,6 @@ class Stage:
 
 def _started_by_run(runs: Path) -> dict[str, str]:
     """The environment `loaderscope run` gives a script."""
-    from loaderscope.profiler.launch import environment
-    from loaderscope.profiler.store.rundir import create_run
-
     given = environment(create_run(runs, ["program.py"]), {"PYTHONPATH": here()["PYTHONPATH"]})
     names = [name for name in given if name.startswith("LOADERSCOPE_")]
     return {name: given[name] for name in (*names, "PYTHONPATH")}

@@ -79,8 +79,6 @@ program("limits/small-shm", prepared="small shm")(short)
 
 
 # Others: clean-up scripts, sync tools, quotas.
-
-
 def recorded_files() -> list[Path]:
     return [path for path in Path(os.environ["LOADERSCOPE_DIR"]).rglob("*") if path.is_file()]
 
@@ -144,9 +142,6 @@ def the_sampler_is_killed(watch: Watch) -> None:
                 if of_it and process.pid != os.getpid():
                     os.kill(process.pid, signal.SIGKILL)
     eat(loader)
-
-
-# Without standard error, arguments, a folder or an environment; other interpreters.
 
 
 def plain(watch: Watch) -> None:

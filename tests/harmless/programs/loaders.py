@@ -188,8 +188,6 @@ def no_loader(watch: Watch) -> None:
 
 
 # Torchdata's nodes, and a stand-in for a library, under the name by which it is known.
-
-
 WAYS = ("all", "all-pure")
 
 
