@@ -119,22 +119,23 @@ def test_a_repository_is_left_as_it_is_and_each_copy_has_its_own(repository, tmp
 
 
 def test_two_folders(project: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    lay(other, {"train.py": "print(3)\n"})
-    found = made(tmp_path, Change(project, other=other))
+    lay(tmp_path / "other", {"train.py": "print(3)\n"})
+    found = made(tmp_path, Change(project, other=tmp_path / "other"))
     assert texts(found, "train.py") == ("print(1)\n", "print(3)\n")
 
 
+def new(path: str, line: str, mode: str = "100644") -> str:
+    """A patch that makes this file."""
+    head = f"diff --git a/{path} b/{path}\nnew file mode {mode}\n--- /dev/null\n+++ b/{path}\n"
+    return f"{head}@@ -0,0 +1 @@\n+{line}\n"
+
+
+LINK = new("x", "../../elsewhere\n\\ No newline at end of file", "120000")
 HOSTILE = {
-    "above": DIFF.replace("a/train.py", "a/../victim.py").replace("b/train.py", "b/../victim.py"),
+    "above": DIFF.replace("/train.py", "/../victim.py"),
     "absolute": DIFF.replace("a/train.py", "/VICTIM").replace("b/train.py", "/VICTIM"),
-    "through a link": "--- /dev/null\n+++ b/outer/new.py\n@@ -0,0 +1 @@\n+print(2)\n",
-    "a link, and through it": (
-        "diff --git a/x b/x\nnew file mode 120000\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n"
-        "+../../elsewhere\n\\ No newline at end of file\n"
-        "diff --git a/x/new.py b/x/new.py\nnew file mode 100644\n--- /dev/null\n+++ b/x/new.py\n"
-        "@@ -0,0 +1 @@\n+print(2)\n"
-    ),
+    "through a link": new("outer/new.py", "print(2)"),
+    "a link, and through it": LINK + new("x/new.py", "print(2)"),
 }
 
 

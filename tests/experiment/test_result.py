@@ -1,5 +1,4 @@
-"""The factor from pairs of windows, how often its range is wrong and what it tells apart; and what a
-trial found, as one line."""
+"""The factor from pairs of windows, how often its range is wrong; what a trial found, as one line."""
 
 from __future__ import annotations
 
@@ -81,34 +80,20 @@ def test_what_is_called_faster(low: float, mid: float, high: float, called: str 
 
 
 FASTER, NONE, SLOWER = Range(2.6, 2.9, 3.1), Range(0.97, 1.0, 1.04), Range(0.6, 0.7, 0.8)
+UNSURE = "not certainly faster or slower: ×1.00 (0.97–1.04)"
+OTHER = {"same_batches": False, "first_difference": Difference(1200, "other values in [0]")}
+DIFFERENT = "different from batch 1,200 on: other values in [0], ×0.70 (0.60–0.80), memory +120 MB"
+SAID: list[tuple[str, dict[str, Any]]] = [
+    ("same batches (first 64), ×2.9 (2.6–3.1)", {"factor": FASTER}),
+    (f"same batches (all 64), {UNSURE}", {"ended": True, "factor": NONE}),
+    ("same batches (first 64), speed not measured, memory −5.00 MB", {"memory_bytes": -5_000_000}),
+    (DIFFERENT, {**OTHER, "factor": SLOWER, "memory_bytes": 120_000_000}),
+    (f"batches not compared, {UNSURE}", {"same_batches": None, "factor": NONE}),
+    ("not tried: the script as it is ended", {"error": "the script as it is\nended"}),
+]
 
 
-SAID: dict[str, dict[str, Any]] = {
-    "same batches (first 64), ×2.9 (2.6–3.1), memory +120 MB": {
-        "factor": FASTER,
-        "memory_bytes": 120_000_000,
-    },
-    "same batches (all 64), not certainly faster or slower: ×1.00 (0.97–1.04)": {
-        "ended": True,
-        "factor": NONE,
-    },
-    "same batches (first 64), speed not measured, memory −5.00 MB": {
-        "memory_bytes": -5_000_000,
-    },
-    "different from batch 1,200 on: other values in [0], ×0.70 (0.60–0.80)": {
-        "same_batches": False,
-        "factor": SLOWER,
-        "first_difference": Difference(1200, "other values in [0]"),
-    },
-    "batches not compared, not certainly faster or slower: ×1.00 (0.97–1.04)": {
-        "same_batches": None,
-        "factor": NONE,
-    },
-    "not tried: the script as it is ended": {"error": "the script as it is\nended"},
-}
-
-
-@pytest.mark.parametrize(("said", "facts"), SAID.items())
+@pytest.mark.parametrize(("said", "facts"), SAID)
 def test_one_line(said: str, facts: dict[str, Any]) -> None:
     assert tried_line(TryResult(**{"same_batches": True, "compared": 64, **facts})) == said
 

@@ -35,17 +35,14 @@ def needs(*packages: str) -> None:
 
 
 def result(output: str) -> list[str]:
-    """What the program has come to."""
     return re.findall(r"RESULT (\S+)", output)
 
 
 def bare(*command: str) -> list[str]:
-    """The result of the command by itself."""
     return result(_run([*command]).stdout)
 
 
 def output_of(*arguments: str) -> str:
-    """All that the program has written."""
     done = _run([sys.executable, *arguments])
     return done.stdout + done.stderr
 

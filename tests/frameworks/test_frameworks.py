@@ -8,13 +8,14 @@ import inspect
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import standin_device
 from loaderscope.advisors.assemble.build_report import loader_report
 from loaderscope.advisors.assemble.make_case import case_of
 from loaderscope.advisors.code.dialects import DIALECTS
@@ -30,137 +31,78 @@ from running import PROGRAMS, bare, needs, output_of, program, recorded, result
 pytestmark = pytest.mark.timeout(600)
 
 
-@dataclass(frozen=True)
-class Framework:
-    """`loaders`: (phase, epochs, batches, samples). `words`: how more workers are said. `patched`:
-    what each line has that asks for three workers that stay, where a framework makes the loader."""
-
-    packages: tuple[str, ...]
-    program: tuple[str, ...]
-    named: str | None
-    loaders: tuple[tuple[str | None, int, int, int | None], ...]
-    words: str
-    kind: str = "dataloader"
-    patched: tuple[str, ...] = ()
-
-
 WANTED = {"num_workers": "3", "persistent_workers": "True"}
 ASKED = ", ".join(f"{name}={value}" for name, value in WANTED.items())
-FRAMEWORKS = {
-    "transformers": Framework(
-        ("transformers", "accelerate"),
-        ("hf_trainer.py", "FOLDER"),
-        "Hugging Face Trainer",
-        (("training", 2, 24, 96), ("validation", 8, 32, 128)),
-        "TrainingArguments(dataloader_num_workers=2)",
-        patched=("dataloader_num_workers=3,", "dataloader_persistent_workers=True,"),
-    ),
-    "accelerate": Framework(
-        ("accelerate",),
-        ("accelerate_loop.py",),
-        "Accelerate",
-        (("training", 2, 24, 96), ("evaluation", 2, 8, 32)),
-        "accelerator.prepare(DataLoader(",
-        patched=(f"DataLoader(Rows(), BATCH, shuffle=True, {ASKED})",),
-    ),
-    "lightning": Framework(
-        ("lightning",),
-        ("lightning_fit.py", "1"),
-        "Lightning",
-        (("validation", 3, 10, 40), ("training", 2, 24, 96), ("test", 1, 4, 16)),
-        "val_dataloader() returns it",
-        patched=(f"return DataLoader(Rows(), BATCH, shuffle=True, {ASKED})",),
-    ),
-    "timm": Framework(
-        ("timm",),
-        ("timm_loader.py",),
-        "timm",
-        (("training", 2, 24, 96),),
-        "create_loader(dataset, input_size, num_w",
-        patched=('"num_workers": 3,', "use_multi_epochs_loader=True, persistent_workers=True"),
-    ),
-    "fastai": Framework(
-        ("fastai",),
-        ("fastai_learner.py",),
-        "fastai",
-        (("training", 2, 24, None), ("validation", 2, 8, None)),
-        "dataloaders(source, num_workers=2)",
-        "iterable",
-    ),
-    "ignite": Framework(
-        ("ignite",),
-        ("ignite_engine.py",),
-        "Ignite",
-        (("training", 2, 24, 96), ("validation", 2, 8, 32)),
-        "engine.run()",
-    ),
-    "monai": Framework(
-        ("monai", "ignite"),
-        ("monai_loader.py",),
-        "MONAI",
-        (("training", 2, 24, 96), ("validation", 1, 12, 48)),
-        "from monai.data import DataLoader",
-    ),
-    "torch_geometric": Framework(
-        ("torch_geometric",),
-        ("pyg_loader.py",),
-        "PyG",
-        (("training", 2, 24, 96),),
-        "from torch_geometric.loader import DataLoader",
-    ),
-    "ultralytics": Framework(
-        ("ultralytics",),
-        ("yolo.py", "FOLDER"),
-        "Ultralytics",
-        (("training", 2, 8, 32), ("validation", 3, 3, 24)),
-        "model.train(workers=2)",
-    ),
-    "webdataset": Framework(
-        ("webdataset",),
-        ("webloader.py", "FOLDER"),
-        "WebDataset",
-        ((None, 2, 24, None),),
-        "wds.WebLoader(",
-    ),
-    "Grain": Framework(
-        ("grain",), ("grain_loops.py",), None, ((None, 2, 24, None),) * 2, "", "iterable"
-    ),
-    "SPDL": Framework(
-        ("spdl.dataloader",),
-        ("spdl_loops.py",),
-        None,
-        ((None, 2, 24, None),) * 2 + ((None, 1, 12, None),),
-        "",
-        "iterable",
-    ),
+TRAINING = ("training", 2, 24, 96)
+NAMELESS = (None, 2, 24, None)
+EVERY_THIRD_STEP = ("validation", 8, 32, 128)
+OF_LIGHTNING = (("validation", 3, 10, 40), TRAINING, ("test", 1, 4, 16))
+NO_SAMPLES = (("training", 2, 24, None), ("validation", 2, 8, None))
+OF_YOLO = (("training", 2, 8, 32), ("validation", 3, 3, 24))
+# The program, who is said to use the loader, and (phase, epochs, batches, samples) of each loader.
+FRAMEWORKS: dict[str, tuple[str, str | None, tuple[Any, ...]]] = {
+    "transformers": ("hf_trainer.py FOLDER", "Hugging Face Trainer", (TRAINING, EVERY_THIRD_STEP)),
+    "accelerate": ("accelerate_loop.py", "Accelerate", (TRAINING, ("evaluation", 2, 8, 32))),
+    "lightning": ("lightning_fit.py 1", "Lightning", OF_LIGHTNING),
+    "timm": ("timm_loader.py", "timm", (TRAINING,)),
+    "fastai": ("fastai_learner.py", "fastai", NO_SAMPLES),
+    "ignite": ("ignite_engine.py", "Ignite", (TRAINING, ("validation", 2, 8, 32))),
+    "monai": ("monai_loader.py", "MONAI", (TRAINING, ("validation", 1, 12, 48))),
+    "torch_geometric": ("pyg_loader.py", "PyG", (TRAINING,)),
+    "ultralytics": ("yolo.py FOLDER", "Ultralytics", OF_YOLO),
+    "webdataset": ("webloader.py FOLDER", "WebDataset", (NAMELESS,)),
+    "grain": ("grain_loops.py", None, (NAMELESS,) * 2),
+    "spdl.dataloader": ("spdl_loops.py", None, ((None, 1, 12, None), *(NAMELESS,) * 2)),
+}
+NO_DATALOADERS = ("fastai", "grain", "spdl.dataloader")
+ALSO_NEEDED = {"transformers": "accelerate", "monai": "ignite"}
+# How more workers are said.
+WORDS = {
+    "transformers": "TrainingArguments(dataloader_num_workers=2)",
+    "accelerate": "accelerator.prepare(DataLoader(",
+    "lightning": "val_dataloader() returns it",
+    "timm": "create_loader(dataset, input_size, num_w",
+    "fastai": "dataloaders(source, num_workers=2)",
+    "ignite": "engine.run()",
+    "monai": "from monai.data import DataLoader",
+    "torch_geometric": "from torch_geometric.loader import DataLoader",
+    "ultralytics": "model.train(workers=2)",
+    "webdataset": "wds.WebLoader(",
+}
+# What each line has that asks for three workers that stay, where a framework makes the loader.
+PATCHED = {
+    "transformers": ("dataloader_num_workers=3,", "dataloader_persistent_workers=True,"),
+    "accelerate": (f"DataLoader(Rows(), BATCH, shuffle=True, {ASKED})",),
+    "lightning": (f"return DataLoader(Rows(), BATCH, shuffle=True, {ASKED})",),
+    "timm": ('"num_workers": 3,', "use_multi_epochs_loader=True, persistent_workers=True"),
 }
 
 
 # What torchdata brings is in the environment of `make test`, where every stage of it is tested.
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_framework(name: str, runs_dir: Path) -> None:
-    framework = FRAMEWORKS[name]
-    needs(*framework.packages)
-    run, report, came_to = recorded(runs_dir, *program(*framework.program))
+    needs(name, *filter(None, [ALSO_NEEDED.get(name)]))
+    script, named, loaders = FRAMEWORKS[name]
+    command, file = script.split(), script.split()[0]
+    run, report, came_to = recorded(runs_dir, *program(*command))
     found = [
         (each.config.get("phase"), each.epochs, each.batches, each.samples)
         for each in report.loaders
     ]
-    assert sorted(found, key=str) == sorted(framework.loaders, key=str)
-    assert run.state == "finished" and {each.kind for each in run.loaders} == {framework.kind}
+    assert sorted(found, key=str) == sorted(loaders, key=str)
+    kind = "iterable" if name in NO_DATALOADERS else "dataloader"
+    assert run.state == "finished" and {each.kind for each in run.loaders} == {kind}
     for each in report.loaders:
-        use = use_of(each) or ""
-        use, _, made = use.partition(", made at ")
-        assert f"{framework.program[0]}:" in use
-        named = framework.named
+        use, _, made = (use_of(each) or "").partition(", made at ")
+        assert f"{file}:" in use
         assert use.endswith(named) if named else use.rstrip(")")[-1].isdigit()
-        assert not made or made.startswith(framework.program[0])
+        assert not made or made.startswith(file)
     code = code_for(run)
-    assert framework.words in code
+    assert WORDS.get(name, "") in code
     ast.parse(code)
-    if framework.patched:
-        assert_patched(run, name, framework.patched)
-    assert came_to == bare(sys.executable, *program(*framework.program)) and came_to
+    if name in PATCHED:
+        assert_patched(run, name, PATCHED[name])
+    assert came_to == bare(sys.executable, *program(*command)) and came_to
 
 
 def assert_patched(run: Run, made: str, added: tuple[str, ...]) -> None:
@@ -177,7 +119,6 @@ def assert_patched(run: Run, made: str, added: tuple[str, ...]) -> None:
 
 
 def code_for(run: Run) -> str:
-    """How two workers are said for the first loader."""
     process, loader = run.processes[0], run.processes[0].loaders[0]
     report = loader_report(run, process, loader)
     return loader_code(case_of(run, process, loader, report, summarise(run)), num_workers=2)
@@ -203,15 +144,10 @@ def test_the_options_that_are_advised_are_those_it_has(name: str) -> None:
     assert set(DIALECTS[name].options.values()) <= options(importlib.import_module(module))
 
 
-@pytest.mark.parametrize(
-    ("package", "command"),
-    [
-        ("transformers", ("hf_trainer.py", "FOLDER")),
-        ("lightning", ("lightning_fit.py", "1")),
-    ],
-)
-def test_callback(package: str, command: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("package", ["transformers", "lightning"])
+def test_callback(package: str) -> None:
     needs(package)
+    command = FRAMEWORKS[package][0].split()
     said = output_of(*program(*command, "callback"))
     assert re.search(r"loaderscope: \w+( 2)? \(training\): input-bound", said)
     logged = said.partition("LOGGED ")[2].splitlines()[0]
@@ -219,3 +155,32 @@ def test_callback(package: str, command: tuple[str, ...]) -> None:
     without = output_of(*program(*command))
     assert "loaderscope:" not in without and "LOGGED []" in without
     assert result(said) == result(without) != []
+
+
+# Batches of each library, sent to the stand-in as its users do.
+# A batch of four: 300 floats and a number each; of graphs, also which node is of which, and where each begins.
+TWO = (2, 4 * (300 * 4 + 8))
+COPIED = {
+    "tensordict": TWO,
+    "transformers": TWO,
+    "accelerate": TWO,
+    "lightning": TWO,
+    "torch_geometric": (4, TWO[1] + 4 * 8 + 5 * 8),
+}
+
+
+@pytest.mark.skipif(standin_device.missing() is not None, reason="no stand-in with this torch")
+@pytest.mark.parametrize("library", COPIED)
+def test_all_tensors_of_a_batch_are_seen(library: str, tmp_path: Path) -> None:
+    needs(library)
+    run, *_ = recorded(tmp_path / "runs", *program("copied_batches.py", library))
+    (loader,) = run.loaders
+    copies, sizes = loader.batches["h2d_copies"], loader.batches["h2d_bytes"]
+    seen = np.flatnonzero(copies >= 0)[2:]  # the device is noticed in the first
+    assert len(seen) >= 8
+    assert {(int(copies[row]), int(sizes[row])) for row in seen} == {COPIED[library]}
+    assert (loader.batches["h2d_ns"][seen] > 0).all()
+    assert loader.device_steps is not None
+    # Of the program's own lines, whoever calls `to` in the end.
+    (copied,) = loader.device_steps.copies
+    assert copied.place.startswith("copied_batches.py:") and copied.a_step == COPIED[library][0]

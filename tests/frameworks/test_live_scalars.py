@@ -14,11 +14,7 @@ from running import installed, needs, output_of, program, result
 pytestmark = pytest.mark.timeout(600)
 
 # By name in the program, the module that must be there.
-LIBRARIES = {
-    "tensorboard": "tensorboard",
-    "prometheus": "prometheus_client",
-    "wandb": "wandb",
-}
+LIBRARIES = {"tensorboard": "tensorboard", "prometheus": "prometheus_client", "wandb": "wandb"}
 FIGURES = {"wait_share", "batches_per_s", "make_s", "headroom"}
 BATCHES = 48
 
@@ -65,11 +61,8 @@ def test_wandb_has_them_and_the_trainings_steps_keep_their_numbers(logged: Path)
 
 
 def wandb_log(path: Path) -> tuple[list[dict[str, float]], list[tuple[str, str]]]:
-    """What an offline run has kept for its upload: rows of the history, and metrics with what they
-    are drawn over.
-
-    The file is a log of LevelDB's kind: after 7 bytes, blocks of 32 KiB with records of (checksum,
-    length, kind)."""
+    """Rows of an offline run's history, and metrics with what they are drawn over. As LevelDB's logs,
+    after 7 bytes, the file is blocks of 32 KiB with records of (checksum, length, kind)."""
     from wandb.proto import wandb_internal_pb2 as messages
 
     data, at, whole = path.read_bytes(), 7, b""
@@ -87,13 +80,8 @@ def wandb_log(path: Path) -> tuple[list[dict[str, float]], list[tuple[str, str]]
         record = messages.Record.FromString(whole)
         whole = b""
         if record.WhichOneof("record_type") == "history":
-            items = record.history.item
-            rows.append(
-                {
-                    each.key or "/".join(each.nested_key): json.loads(each.value_json)
-                    for each in items
-                }
-            )
+            items = [(each.key or "/".join(each.nested_key), each) for each in record.history.item]
+            rows.append({name: json.loads(each.value_json) for name, each in items})
         elif record.WhichOneof("record_type") == "metric":
             metrics.append((record.metric.glob_name, record.metric.step_metric))
     return rows, metrics
@@ -103,12 +91,8 @@ def test_prometheus_has_them(logged: Path) -> None:
     needs("prometheus_client")
     from prometheus_client.parser import text_string_to_metric_families
 
-    check_families((logged / "train.prom").read_text(), text_string_to_metric_families)
-
-
-def check_families(text: str, parsed: object) -> None:
-    assert callable(parsed)
-    families = {family.name: family.samples for family in parsed(text)}
+    text = (logged / "train.prom").read_text()
+    families = {family.name: family.samples for family in text_string_to_metric_families(text)}
     for name in FIGURES:
         (sample,) = families[f"loaderscope_{name}"]
         assert sample.labels["loader"] == "Rows" and sample.value >= 0

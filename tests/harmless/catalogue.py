@@ -1,9 +1,5 @@
-"""What a program is, and where all of them are found.
-
-A program is a function that is given `watch`: what hands a loader back recorded, or (bare) as it
-is. It says what it sees with `say`, and may end in any way a training may: by returning, an
-exception, `sys.exit`, a signal.
-"""
+"""What a program is, and where all are found: a function that is given `watch`, which hands a loader
+back recorded or (bare) as it is. It says what it sees, and may end in any way a training may."""
 
 from __future__ import annotations
 
@@ -20,52 +16,33 @@ Watch = Callable[[Any], Any]
 # How a program is watched: by which call, and in which form of the hot path.
 WATCHED = ("watch", "all", "watch-pure", "all-pure")
 
-# Watched, with other settings every two batches; and bare, for comparison with that. In both,
-# samples are the same whoever makes them, since random streams of workers are others under other
-# settings.
+# Watched, with other settings every two batches; and bare, for comparison with that. In both, samples
+# are the same whoever makes them: random streams of workers are others under other settings.
 TUNED, STILL = "tuned", "still"
-# Tuned, and held against a bare run of just the same program: with other settings every two batches
-# wherever that is allowed, and as tuning decides.
+# Tuned, and held against a bare run of just the same program: with other settings every two batches,
+# and as tuning decides.
 RESTLESS, DECIDES = "restless", "decides"
 _STILL_VARIABLE = "HARMLESS_STILL"
 
 # Every one of these declares its programs when imported. `late` imports torch in functions only.
-MODULES = (
-    "table",
-    "loaders",
-    "children",
-    "signals",
-    "limits",
-    "damage",
-    "hostile",
-    "errors",
-    "threads",
-    "surroundings",
-    "many",
-    "late",
-    "foreign",
-    "talkback",
-    "batching",
-)
+_CODE = ("table", "loaders", "hostile", "errors", "threads", "talkback", "batching")
+MODULES = (*_CODE, "children", "signals", "limits", "many", "late")
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program and how it is to be run. `name` is FAMILY/WHAT; docs/harmless.md promises by family
-    or by name."""
+    """How it is to be run. Its name is FAMILY/WHAT: docs/harmless.md promises by either."""
 
     name: str
     function: Callable[[Watch], None]
     module: str
-    watched: tuple[
-        str, ...
-    ]  # of WATCHED, TUNED, RESTLESS, DECIDES, or "run" for a program of its own interpreter
+    # Of WATCHED, TUNED, RESTLESS, DECIDES; or "run", for a program of its own interpreter.
+    watched: tuple[str, ...]
     recorded: bool = True  # watched, batches must have been recorded
     may_speak: bool = False  # one line of ours on standard error is right
     prepared: str = ""  # what `preparing` does before the program begins
-    options: tuple[str, ...] | None = (
-        None  # of a Python of its own; None: a fork of one that has imported torch
-    )
+    # Of a Python of its own; None: a fork of one that has imported torch.
+    options: tuple[str, ...] | None = None
     limit_s: float = 60.0
     counts_sigchld: bool = False
     alone: bool = False  # nothing else of ours runs meanwhile; `make test-slow` runs it
@@ -86,8 +63,7 @@ _log = -1  # where `say` writes, in this process and in those forked from it
 
 
 def program(name: str, **how: Any) -> Callable[[Callable[[Watch], None]], Callable[[Watch], None]]:
-    """Declares a program. Which way it is watched goes by the name, unless `watched` says it;
-    `tuned`: TUNED too."""
+    """Declares a program. The way it is watched goes by the name, unless said; `tuned`: TUNED too."""
 
     def declare(function: Callable[[Watch], None]) -> Callable[[Watch], None]:
         assert name not in _PROGRAMS, name
@@ -101,30 +77,25 @@ def program(name: str, **how: Any) -> Callable[[Callable[[Watch], None]], Callab
 
 
 def load(module: str) -> None:
-    """Imports one module of programs."""
     importlib.import_module(f"harmless.programs.{module}")
 
 
 def programs() -> dict[str, Program]:
-    """All programs by name."""
     for module in MODULES:
         load(module)
     return dict(_PROGRAMS)
 
 
 def find(name: str) -> Program:
-    """A program of a module already imported."""
     return _PROGRAMS[name]
 
 
 def say(what: str, value: Any) -> None:
-    """Notes what the program sees, at once: it may be killed at any moment. From any process of
-    it."""
+    """Notes what the program sees, at once: it may be killed at any moment."""
     if _log >= 0:
         os.write(_log, (json.dumps([what, value]) + "\n").encode())
 
 
 def say_into(descriptor: int) -> None:
-    """`say` writes there from now on."""
     global _log
     _log = descriptor

@@ -1,5 +1,4 @@
-"""Data sets that show the random state of whoever makes their samples, loaders over them, and
-digests of batches."""
+"""Data sets that show the random state of whoever makes their samples; digests of batches."""
 
 from __future__ import annotations
 
@@ -11,14 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import (
-    BatchSampler,
-    DataLoader,
-    Dataset,
-    IterableDataset,
-    RandomSampler,
-    SequentialSampler,
-)
+from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler
 
 from .catalogue import say, still
 
@@ -79,7 +71,11 @@ KINDS: dict[str, Callable[..., Any]] = {
         rows, batch_sampler=BatchSampler(RandomSampler(range(len(rows))), 5, False), **more
     ),
     "sampler": lambda rows, **more: DataLoader(
-        rows, batch_size=4, sampler=SequentialSampler(range(len(rows))), drop_last=True, **more
+        rows,
+        batch_size=4,
+        sampler=torch.utils.data.SequentialSampler(range(len(rows))),
+        drop_last=True,
+        **more,
     ),
     "single": lambda rows, **more: DataLoader(rows, batch_size=None, **more),
     "pinned": lambda rows, **more: DataLoader(rows, batch_size=4, pin_memory=True, **more),
@@ -98,12 +94,9 @@ KINDS: dict[str, Callable[..., Any]] = {
 def _whole(rows: Rows) -> Rows:
     """The same rows, fetched a whole batch at once."""
 
-    class_ = (
-        type("WholeRows", (Whole, type(rows)), {"__module__": __name__})
-        if type(rows) is not Rows
-        else Whole
-    )
-    made = class_.__new__(class_)
+    kind = type(rows)
+    whole = Whole if kind is Rows else type("WholeRows", (Whole, kind), {"__module__": __name__})
+    made = whole.__new__(whole)
     made.__dict__.update(vars(rows))
     return made
 
@@ -117,10 +110,8 @@ def digest(value: Any) -> str:
 
 def _digest(value: Any, add: Callable[[bytes], None]) -> None:
     if isinstance(value, torch.Tensor):
-        add(
-            f"{value.dtype}{tuple(value.shape)}{value.is_pinned()}".encode()
-            + value.detach().numpy().tobytes()
-        )
+        add(f"{value.dtype}{tuple(value.shape)}{value.is_pinned()}".encode())
+        add(value.detach().numpy().tobytes())
     elif isinstance(value, dict):
         add(type(value).__name__.encode())
         for key, inner in value.items():

@@ -1,8 +1,9 @@
-"""What can be seen of a process from inside: noted before a program begins and after it ended."""
+"""One program, in the process it is run in: what can be seen from inside before and after it."""
 
 from __future__ import annotations
 
 import gc
+import glob
 import hashlib
 import locale
 import os
@@ -13,20 +14,59 @@ import sys
 import threading
 import time
 import warnings
+from pathlib import Path
 from typing import Any
 
+from . import catalogue, preparing
 from .catalogue import Program, say, still
 
 # Of a watched process, beyond what a bare one has.
-_NOT_OURS_TO_JUDGE = (
-    "LOADERSCOPE_PURE",
-    "LOADERSCOPE_RUN",
-    "LOADERSCOPE_HOME",
-    "PYTHONPATH",
-    "HARMLESS_MOMENT",
-)
+_OURS = ("LOADERSCOPE_PURE", "LOADERSCOPE_RUN", "LOADERSCOPE_HOME", "PYTHONPATH", "HARMLESS_MOMENT")
 
 _sigchld = 0
+
+
+def perform(job: dict[str, Any]) -> None:
+    """Runs it bare or watched; whatever it raises goes on to the interpreter."""
+    catalogue.load(job["module"])
+    program = catalogue.find(job["program"])
+    said = os.path.join(job["folder"], "said")
+    log = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    os.set_inheritable(log, True)
+    catalogue.say_into(log)
+    reason = preparing.prepare(program.prepared, job["folder"])
+    if reason:
+        say("cannot be run here", reason)
+        return
+    if job["way"] in (catalogue.STILL, catalogue.TUNED):
+        catalogue.be_still()
+    begin(program)
+    watch = watcher(job["way"], job["module"])
+    try:
+        program.function(watch)
+    finally:
+        end(program)
+
+
+def watcher(way: str, module: str) -> catalogue.Watch:
+    """`watch` for this way of running a program of this module; else what does nothing."""
+    call, _, form = way.partition("-")
+    if form == "pure":
+        os.environ["LOADERSCOPE_PURE"] = "1"
+    if call in (catalogue.TUNED, catalogue.RESTLESS, catalogue.DECIDES):
+        from loaderscope.tuning.evidence import program
+        from switch_data import deciding, restless
+
+        source = Path(sys.modules[f"harmless.programs.{module}"].__file__ or "")
+        program.files = lambda: [source]  # not all programs'
+        return deciding if call == catalogue.DECIDES else restless
+    if call in ("watch", "all"):
+        import loaderscope
+
+        if call == "watch":
+            return loaderscope.watch
+        loaderscope.watch_all()
+    return lambda loader: loader
 
 
 def begin(program: Program) -> None:
@@ -40,24 +80,18 @@ def begin(program: Program) -> None:
         sys.modules["torch"].manual_seed(1)
     warnings.simplefilter("always")
     # Python 3.12 and later warn of any fork beside threads, torch's of its workers too.
-    warnings.filterwarnings(
-        "ignore", message="This process .* is multi-threaded", category=DeprecationWarning
-    )
+    warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
     warnings.showwarning = _noted
     if program.counts_sigchld and not still():  # of workers that are tried, SIGCHLD does come
         signal.signal(signal.SIGCHLD, _count)
     say("begun", True)
 
 
-def _noted(
-    message: Any, category: type, filename: str, lineno: int, file: Any = None, line: Any = None
-) -> None:
+def _noted(message: Any, category: type, filename: str, lineno: int, *_: Any) -> None:
     data = sys.modules.get("torch.utils.data")
     worker = data and data.get_worker_info()  # which of two is first is chance
-    say(
-        f"warning of worker {worker.id}" if worker else "warning",
-        [category.__name__, str(message), filename, lineno],
-    )
+    what = f"warning of worker {worker.id}" if worker else "warning"
+    say(what, [category.__name__, str(message), filename, lineno])
 
 
 def _count(number: int, frame: Any) -> None:
@@ -66,7 +100,6 @@ def _count(number: int, frame: Any) -> None:
 
 
 def end(program: Program) -> None:
-    """Says what is left and what has changed."""
     if program.counts_sigchld and not still():
         say("end SIGCHLD", _sigchld)
     gc.collect()
@@ -85,50 +118,39 @@ def _settle() -> None:
 def _random_states() -> dict[str, str]:
     found = {"random": repr(random.getstate())}
     if "numpy" in sys.modules:
-        state: Any = sys.modules["numpy"].random.get_state()
-        found["numpy"] = repr(
-            [part.tolist() if hasattr(part, "tolist") else part for part in state]
-        )
+        kind, keys, *rest = sys.modules["numpy"].random.get_state()
+        found["numpy"] = repr([kind, keys.tolist(), *rest])
     if "torch" in sys.modules:
         found["torch"] = sys.modules["torch"].get_rng_state().numpy().tobytes().hex()
-    return {
-        f"random state of {name}": hashlib.md5(text.encode()).hexdigest()
-        for name, text in found.items()
-    }
+    digests = {name: hashlib.md5(text.encode()).hexdigest() for name, text in found.items()}
+    return {f"random state of {name}": each for name, each in digests.items()}
 
 
 def _settings() -> dict[str, Any]:
     """What a library must not change for the program it is used in."""
     torch = sys.modules.get("torch")
     handlers = {number: str(signal.getsignal(number)) for number in sorted(signal.valid_signals())}
+    hooks = str(sys.excepthook), str(sys.unraisablehook)
     return {
         "handlers": {number: handler.split(" at ")[0] for number, handler in handlers.items()},
         "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
         "timer": signal.getitimer(signal.ITIMER_REAL)[1],
-        "environment": {k: v for k, v in sorted(os.environ.items()) if k not in _NOT_OURS_TO_JUDGE},
+        "environment": {k: v for k, v in sorted(os.environ.items()) if k not in _OURS},
         "folder": os.getcwd(),
         "umask": _umask(),
         "priority": os.getpriority(os.PRIO_PROCESS, 0),
         "affinity": sorted(os.sched_getaffinity(0)),
-        "limits": [resource.getrlimit(limit) for limit in range(resource.RLIMIT_NOFILE + 1)],
+        "limits": list(map(resource.getrlimit, range(resource.RLIMIT_NOFILE + 1))),
         "locale": locale.setlocale(locale.LC_ALL),
         "gc": [gc.isenabled(), gc.get_threshold(), len(gc.callbacks)],
-        "interpreter": [
-            sys.getswitchinterval(),
-            sys.getrecursionlimit(),
-            str(sys.excepthook),
-            str(sys.unraisablehook),
-        ],
+        "interpreter": [sys.getswitchinterval(), sys.getrecursionlimit(), *hooks],
         "path": [entry for entry in sys.path if "profiler/record/inject" not in entry],
         "tracing": [str(sys.gettrace()), str(sys.getprofile()), str(threading.gettrace())],
-        "torch": [
-            torch.get_num_threads(),
-            str(torch.get_default_dtype()),
-            torch.is_grad_enabled(),
+        "torch": torch
+        and [
+            *(torch.get_num_threads(), str(torch.get_default_dtype()), torch.is_grad_enabled()),
             torch.multiprocessing.get_sharing_strategy(),
-        ]
-        if torch
-        else [],
+        ],
     }
 
 
@@ -139,26 +161,23 @@ def _umask() -> int:
 
 
 def _held() -> dict[str, Any]:
-    """Children, threads, descriptors, maps and shared memory that this process holds."""
     import multiprocessing
 
     import psutil
 
-    names = sorted(os.readlink(f"/proc/self/fd/{fd}").split(":")[0] for fd in _descriptors())
     return {
         "active children": len(multiprocessing.active_children()),
         "children": sorted(child.name() for child in psutil.Process().children(recursive=True)),
         "waited for": _waited_for(),
         "threads": [thread.name for thread in threading.enumerate()],
-        "descriptors": len(names),
+        "descriptors": sum(map(os.path.islink, glob.glob("/proc/self/fd/*"))),
         "maps": _maps(),
         "shared memory": sorted(_shared_memory()),
     }
 
 
 def _maps() -> int:
-    """Less those of compiled modules, which are not what grows; their zeroed memory follows them
-    and has no name."""
+    """Less those of compiled modules, and their zeroed memory, which follows and has no name."""
     count, ended, of_module = 0, "", False
     with open("/proc/self/maps") as file:
         for line in file:
@@ -169,10 +188,6 @@ def _maps() -> int:
             count += not of_module
             ended = end
     return count
-
-
-def _descriptors() -> list[str]:
-    return [fd for fd in os.listdir("/proc/self/fd") if os.path.islink(f"/proc/self/fd/{fd}")]
 
 
 def _waited_for() -> str:

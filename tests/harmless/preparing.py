@@ -1,15 +1,12 @@
-"""Surroundings that a process makes for itself before its program begins; where they are not
-permitted, it says why."""
+"""Surroundings that a process makes for itself before its program begins."""
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import pathlib
 import resource
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 CLONE_NEWNS, CLONE_NEWPID = 0x20000, 0x20000000
@@ -35,8 +32,7 @@ def _unshare(flags: int) -> None:
 
 
 def own_shared_memory() -> bool:
-    """Mounts a /dev/shm that only this process and its children see; False where that is not
-    permitted."""
+    """Mounts a /dev/shm that only this process and its children see; False where it may not."""
     try:
         _unshare(CLONE_NEWNS)
         _mount("tmpfs", "/dev/shm")
@@ -57,8 +53,7 @@ def prepare(what: str, folder: str) -> str:
 
 
 def _first_process(runs: str) -> None:
-    """Goes on as process 1 of a container's kind; the process before stays outside and ends like
-    it."""
+    """Goes on as process 1, as in a container; the process before stays outside and ends like it."""
     _unshare(CLONE_NEWPID | CLONE_NEWNS)
     child = os.fork()
     if child:
@@ -72,45 +67,31 @@ def _subreaper(runs: str) -> None:
     _call("prctl", PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _small_disk(options: str) -> None:
+def _small_disk(options: str, where: str = "") -> object:
     def prepare(runs: str) -> None:
         _unshare(CLONE_NEWNS)
-        os.makedirs(runs, exist_ok=True)
-        _mount("tmpfs", runs, options)
+        os.makedirs(where or runs, exist_ok=True)
+        _mount("tmpfs", where or runs, options)
 
-    return prepare  # type: ignore[return-value]
-
-
-def _small_shm(runs: str) -> None:
-    _unshare(CLONE_NEWNS)
-    _mount("tmpfs", "/dev/shm", "size=1m")
+    return prepare
 
 
 def _for_all_to_read(path: str) -> None:
-    """Where a folder above it is closed to others, as a root's home is, shows it all the same, in
-    our mounts only."""
-    closed = next(
-        (p for p in reversed(pathlib.Path(path).parents) if not p.stat().st_mode & 1), None
-    )
+    """Where a folder above it is closed to others, as a root's home is, our mounts show it."""
+    parents = reversed(pathlib.Path(path).parents)
+    closed = next((each for each in parents if not each.stat().st_mode & 1), None)
     if closed is None:
         return
     inner = closed / pathlib.Path(path).relative_to(closed).parts[0]
     _unshare(CLONE_NEWNS)
-    with open_folder(inner) as held:
+    held = os.open(inner, os.O_PATH | os.O_DIRECTORY)  # reached by it once something is above
+    try:
         _mount("tmpfs", str(closed), "mode=755")
         inner.mkdir()
         source = f"/proc/self/fd/{held}".encode()
         _call("mount", source, str(inner).encode(), None, MS_BIND | MS_REC, None)
-
-
-@contextlib.contextmanager
-def open_folder(path: pathlib.Path) -> Iterator[int]:
-    """A descriptor of it, by which it can be reached when something else is mounted above."""
-    fd = os.open(path, os.O_PATH | os.O_DIRECTORY)
-    try:
-        yield fd
     finally:
-        os.close(fd)
+        os.close(held)
 
 
 def _nobody(runs: str) -> None:
@@ -130,7 +111,6 @@ def _limit(which: int, most: int) -> object:
 
 
 def _few_processes(runs: str) -> None:
-    """No process more; a limit that root does not feel, so nobody's."""
     _nobody(runs)
     resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
 
@@ -143,20 +123,7 @@ def _little_memory(runs: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def _no_errors(runs: str) -> None:
-    sys.stderr = None  # as under pythonw, and in daemons
-
-
-def _no_arguments(runs: str) -> None:
-    del sys.argv
-
-
-def _odd_arguments(runs: str) -> None:
-    sys.argv[:] = [b"train.py", "--name", "caf\udce9"]  # type: ignore[list-item]
-
-
 def _lone_folder(runs: str) -> None:
-    """The working directory is gone."""
     os.mkdir("gone")
     os.chdir("gone")
     os.rmdir("../gone")
@@ -167,14 +134,14 @@ _PREPARATIONS = {
     "subreaper": _subreaper,
     "full disk": _small_disk("size=200k"),
     "no inodes": _small_disk("nr_inodes=8"),
-    "small shm": _small_shm,
+    "small shm": _small_disk("size=1m", "/dev/shm"),
     "nobody": _nobody,
     "few descriptors": _limit(resource.RLIMIT_NOFILE, 24),
     "few processes": _few_processes,
     "little memory": _little_memory,
     "small files": _limit(resource.RLIMIT_FSIZE, 40_000),
-    "no stderr": _no_errors,
-    "no argv": _no_arguments,
-    "odd argv": _odd_arguments,
+    "no stderr": lambda runs: setattr(sys, "stderr", None),  # as under pythonw, and in daemons
+    "no argv": lambda runs: delattr(sys, "argv"),
+    "odd argv": lambda runs: sys.argv.__setitem__(slice(None), [b"x.py", "--name", "caf\udce9"]),
     "no folder": _lone_folder,
 }

@@ -1,5 +1,4 @@
-"""Where programs are run: some zygotes, jobs handed to whichever is free, what was seen read
-back."""
+"""Where programs are run: jobs handed to whichever zygote is free, what was seen read back."""
 
 from __future__ import annotations
 
@@ -14,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from loaderscope.profiler.launch import environment  # here: threads must not be first to import it
+from loaderscope.profiler.store.rundir import create_run
 from started import here, until
 
 from .catalogue import STILL, TUNED, Program
@@ -36,41 +37,32 @@ class Zygote:
         ours = ("LOADERSCOPE_", "PYTEST_", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES")
         env = {name: value for name, value in here().items() if not name.startswith(ours)}
         threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "harmless.zygote"],
-            env={**env, **dict.fromkeys(threads, "1"), "PYTHONHASHSEED": "0"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        env |= {**dict.fromkeys(threads, "1"), "PYTHONHASHSEED": "0"}
+        how: Any = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+        command = [sys.executable, "-m", "harmless.zygote"]
+        process: Any = subprocess.Popen(command, env=env, text=True, start_new_session=True, **how)
+        self._process, self._jobs, self._answers = process, process.stdin, process.stdout
 
     def do(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Runs one job to its end."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(json.dumps(job) + "\n")
-        self._process.stdin.flush()
-        answer = self._process.stdout.readline()
+        print(json.dumps(job), file=self._jobs, flush=True)
+        answer = self._answers.readline()
         assert answer, f"the zygote ended ({self._process.wait()}) at {job['program']}"
         return json.loads(answer)
 
     def close(self) -> None:
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.close()
+        self._jobs.close()
         self._process.wait(timeout=30)
-        self._process.stdout.close()
+        self._answers.close()
 
 
 class Stage:
-    """Runs programs, each way of running once, or as often as is asked for. Safe to use from
-    several threads."""
+    """Runs programs, each way of running as often as is asked for. Several threads may use it."""
 
     def __init__(self) -> None:
         # Open to all, under the system's own temporary folder: a program may be nobody's.
         self.folder = Path(tempfile.mkdtemp(prefix="harmless-"))
         self.folder.chmod(0o755)
         self._free: list[Zygote] = []
-        self._made = 0
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(AT_ONCE)
         # A test waits for these: they do not queue behind all that runs ahead.
@@ -78,8 +70,7 @@ class Stage:
         self._runs: dict[tuple[str, str, int], Future[Seen]] = {}
 
     def ask(self, program: Program, way: str, number: int = 0, **more: str) -> Future[Seen]:
-        """What is seen of the program run in this way, for the `number`-th time. `more` is its
-        environment."""
+        """What is seen of the program run in this way, for the `number`-th time, in `more`."""
         key = (program.name + repr(sorted(more.items())), way, number)
         with self._lock:
             if key not in self._runs:
@@ -97,15 +88,9 @@ class Stage:
         folder.chmod(0o777)
         places = {"LOADERSCOPE_DIR": f"{folder}/runs", "HOME": str(folder), "TMPDIR": str(folder)}
         started = _started_by_run(folder / "runs") if way == "run" else {}
-        job = {
-            "program": program.name,
-            "module": program.module,
-            "way": way,
-            "folder": str(folder),
-            "environment": {**places, **more, **started},
-            "options": program.options,
-            "limit_s": program.limit_s,
-        }
+        job = {"program": program.name, "way": way, "folder": str(folder)}
+        job |= {name: getattr(program, name) for name in ("module", "options", "limit_s")}
+        job["environment"] = {**places, **more, **started}
         with self._lock:
             zygote = self._free.pop() if self._free else None
         zygote = zygote or Zygote()
@@ -126,23 +111,16 @@ class Stage:
 
 def _started_by_run(runs: Path) -> dict[str, str]:
     """The environment `loaderscope run` gives a script."""
-    from loaderscope.profiler.launch import environment
-    from loaderscope.profiler.store.rundir import create_run
-
     given = environment(create_run(runs, ["program.py"]), {"PYTHONPATH": here()["PYTHONPATH"]})
     names = [name for name in given if name.startswith("LOADERSCOPE_")]
     return {name: given[name] for name in (*names, "PYTHONPATH")}
 
 
 def _read(folder: Path, ended: dict[str, Any]) -> Seen:
-    """What was seen from outside and what the program said, by name; what it says again gets a
-    number."""
-    seen: Seen = {
-        "folder": str(folder),
-        **ended,
-        "stdout": (folder / "stdout").read_text(errors="backslashreplace"),
-        "stderr": (folder / "stderr").read_text(errors="backslashreplace"),
-    }
+    """What was seen from outside and what the program said; what it says again gets a number."""
+    seen: Seen = {"folder": str(folder), **ended}
+    for name in ("stdout", "stderr"):
+        seen[name] = (folder / name).read_text(errors="backslashreplace")
     times: dict[str, int] = {}
     said = folder / "said"
     for line in said.read_text().splitlines() if said.exists() else []:
@@ -153,15 +131,13 @@ def _read(folder: Path, ended: dict[str, Any]) -> Seen:
 
 
 def was_recorded(folder: str) -> bool:
-    """Whether any batch was recorded there. One is looked for, not all are read: some runs hold
-    thousands of lanes."""
-    lanes = "2*/p*/batches*.seg"
+    """Whether any batch was recorded there. Some runs hold thousands of lanes: one is looked for."""
+
+    def found() -> bool:
+        return any(map(_has_records, Path(folder, "runs").glob("2*/p*/batches*.seg")))
+
     with suppress(AssertionError):
-        return until(
-            lambda: any(map(_has_records, Path(folder, "runs").glob(lanes))),
-            "records",
-            RECORDED_WITHIN_S,
-        )
+        return until(found, "records", RECORDED_WITHIN_S)
     return False
 
 

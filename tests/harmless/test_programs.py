@@ -1,7 +1,6 @@
-"""Every program is run bare and watched: what it shows bare, it shows watched too. Where the two
-differ, more bare runs say whether that was chance: only what all bare runs agree on is judged. What
-differs is watched again, twice: shown once in three it is a warning in the summary, and a failure
-under HARMLESS_STRICT=1; shown again it fails."""
+"""Every program is run bare and watched: what it shows bare, it shows watched too. Only what all bare
+runs agree on is judged. What differs is watched again, twice: shown once in three it is a warning, and
+a failure under HARMLESS_STRICT=1; shown again it fails."""
 
 from __future__ import annotations
 
@@ -9,12 +8,12 @@ import os
 import warnings
 import zlib
 from fnmatch import fnmatchcase
+from typing import Any
 
 import pytest
 
 from harmless import catalogue
-from harmless.judging import differences, judged
-from harmless.known import KNOWN, Known, known
+from harmless.known import KNOWN, Known, differences, judged, known
 from harmless.stage import Seen, Stage, bare_of, was_recorded
 
 PROGRAMS = catalogue.programs()
@@ -23,22 +22,18 @@ RUNS = [(program, way) for program in PROGRAMS.values() for way in program.watch
 
 def is_slow(program: catalogue.Program, way: str) -> bool:
     """Left to `make test-slow`: what needs the machine for itself, what is tuned, and of families
-    of many alike, by chance, most of the tables of loops and half of those whose processes begin by
-    importing torch."""
+    of many alike, by chance, most."""
     family, drawn = program.name.partition("/")[0], zlib.crc32(program.name[::-1].encode())
     alike = {"loops": drawn % 3 != 0, "starts": drawn % 2 != 0, "talk": drawn % 3 != 0}
     return program.alone or way == catalogue.TUNED or alike.get(family, False)
 
 
-CASES = [
-    pytest.param(
-        program,
-        way,
-        id=f"{program.name}-{way}",
-        marks=[pytest.mark.slow] if is_slow(program, way) else [],
-    )
-    for program, way in RUNS
-]
+def case(program: catalogue.Program, way: str) -> Any:
+    marks = [pytest.mark.slow] if is_slow(program, way) else []
+    return pytest.param(program, way, id=f"{program.name}-{way}", marks=marks)
+
+
+CASES = [case(*run) for run in RUNS]
 # What bare runs do by chance: two in three of a stream's workers leave 14 descriptors, others 22.
 MOST_BARE = 10
 MORE_WATCHED = 2
@@ -66,9 +61,8 @@ def test_program(program: catalogue.Program, way: str, stage: Stage) -> None:
         bare.append(stage.ask(program, bare_of(way), more).result())
         found = differences(program, bare, watched)
     for seen in bare:
-        assert seen.get("begun") and type(seen["status"]) is int, (
-            f"bare: {seen['status']}; {seen['stderr']}"
-        )
+        how = f"bare: {seen['status']}; {seen['stderr']}"
+        assert seen.get("begun") and type(seen["status"]) is int, how
     of, are = judged(program, bare)
     assert are >= of / 2, "bare runs have too little in common to judge another by"
     if program.recorded and not was_recorded(watched["folder"]):
@@ -78,16 +72,13 @@ def test_program(program: catalogue.Program, way: str, stage: Stage) -> None:
     ASKED.add((program.name, way))
     unexplained = [difference for difference, one in explained.items() if one is None]
     if unexplained and not STRICT and not _shown_again(program, way, stage, bare):
-        warnings.warn(
-            f"{program.name}: shown once in {1 + MORE_WATCHED} runs: " + "; ".join(unexplained),
-            stacklevel=1,
-        )
+        shown = f"{program.name}: shown once in {1 + MORE_WATCHED} runs: "
+        warnings.warn(shown + "; ".join(unexplained), stacklevel=1)
         unexplained = []
     assert not unexplained, "\n".join(unexplained)
     if any(explained.values()):
-        pytest.xfail(
-            "; ".join(f"{one.why}: {text}" for text, one in explained.items() if one is not None)
-        )
+        whys = (f"{one.why}: {text}" for text, one in explained.items() if one is not None)
+        pytest.xfail("; ".join(whys))
 
 
 def _shown_again(program: catalogue.Program, way: str, stage: Stage, bare: list[Seen]) -> bool:
@@ -96,22 +87,15 @@ def _shown_again(program: catalogue.Program, way: str, stage: Stage, bare: list[
         watched = stage.ask(program, way, more).result()
         if program.recorded and not was_recorded(watched["folder"]):
             return True
-        if any(
-            known(program.name, difference, way) is None
-            for difference in differences(program, bare, watched)
-        ):
+        if not all(known(program.name, each, way) for each in differences(program, bare, watched)):
             return True
     return False
 
 
 @pytest.mark.parametrize("one", KNOWN, ids=[f"{one.programs}-{one.difference}" for one in KNOWN])
 def test_what_is_known_still_shows(one: Known) -> None:
-    """What is mended leaves the list."""
-    fit = [
-        run
-        for run in RUNS
-        if fnmatchcase(run[0].name, one.programs) and fnmatchcase(run[1], one.ways)
-    ]
+    named = [run for run in RUNS if fnmatchcase(run[0].name, one.programs)]
+    fit = [run for run in named if fnmatchcase(run[1], one.ways)]
     asked = [run for run in fit if not is_slow(*run)] or fit
     if not ASKED.issuperset((program.name, way) for program, way in asked):
         pytest.skip("only part of the programs was run")

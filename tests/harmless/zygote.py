@@ -1,10 +1,8 @@
-"""A process that has imported torch and forks once a program: each begins like a fresh `python
-program.py`, at once.
+"""A process that has imported torch and forks once a program: each begins like a fresh one, at once.
 
-Reads one job a line from standard input and answers one line: how the program ended, and what it
-left running. A fork goes on into `perform`, as the last thing this module does, so that it ends as
-any Python program ends. No thread may exist here. `python -m harmless.zygote --job JSON` is one job
-in an interpreter of its own.
+Reads a job a line, and answers how the program ended and what it left running. A fork goes on into
+`perform`, as the last thing this module does, so that it ends as any Python program. No thread may
+exist here. `--job JSON` is one job in an interpreter of its own.
 """
 
 from __future__ import annotations
@@ -29,18 +27,15 @@ def serve() -> dict[str, Any]:
     import torch
     import torch.utils.data
 
-    from harmless import catalogue, observing, performing  # noqa: F401
+    from harmless import catalogue, observing  # noqa: F401
     from harmless.preparing import own_shared_memory
 
-    with suppress(
-        AttributeError
-    ):  # torch imports at a first batch, and drops what a handler raises meanwhile
+    # Torch imports at a first batch, and drops what a handler raises meanwhile.
+    with suppress(AttributeError):
         torch.autograd.profiler._maybe_cupti_monitor()
     torch.set_num_threads(1)
     for module in (torch.utils.data._utils, torch.utils.data._utils.worker):
-        module.MP_STATUS_CHECK_INTERVAL = (
-            0.5  # how long torch waits for a worker that does not answer
-        )
+        module.MP_STATUS_CHECK_INTERVAL = 0.5  # torch waits so long for a worker that is silent
     catalogue.programs()
     os.environ["HARMLESS_SHM"] = "own" if own_shared_memory() else "shared"
     gc.collect()
@@ -70,10 +65,8 @@ def _become(job: dict[str, Any]) -> None:
     sys.stdin = open(0, closefd=False)  # noqa: SIM115  the program's, to its end
     os.environ.update(job["environment"])
     if job["options"] is not None:
-        os.execv(
-            sys.executable,
-            [sys.executable, *job["options"], "-m", "harmless.zygote", "--job", json.dumps(job)],
-        )
+        command = [sys.executable, *job["options"], "-m", "harmless.zygote", "--job"]
+        os.execv(sys.executable, [*command, json.dumps(job)])
 
 
 def _supervise(pid: int, limit_s: float) -> dict[str, Any]:
@@ -94,12 +87,9 @@ def _supervise(pid: int, limit_s: float) -> dict[str, Any]:
     for other in left:
         with suppress(ProcessLookupError):
             os.kill(other, signal.SIGKILL)
-    return {
-        "status": os.waitstatus_to_exitcode(status)
-        if in_time
-        else f"still running after {limit_s:.0f} s",
-        "left running": len(left) if in_time else None,
-    }
+    if not in_time:
+        return {"status": f"still running after {limit_s:.0f} s", "left running": None}
+    return {"status": os.waitstatus_to_exitcode(status), "left running": len(left)}
 
 
 def _session_of(leader: int) -> list[int]:
@@ -118,6 +108,6 @@ def _session_of(leader: int) -> list[int]:
 if __name__ == "__main__":
     job = json.loads(sys.argv[2]) if sys.argv[1:2] == ["--job"] else serve()
     sys.argv[:] = ["program.py", "--lr", "0.1"]
-    from harmless.performing import perform
+    from harmless.observing import perform
 
     perform(job)

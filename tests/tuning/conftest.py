@@ -1,4 +1,4 @@
-"""No system sampler; no loader is left watched, and nothing to be told."""
+"""No system sampler; no loader is left watched. Only forked workers share files and threads."""
 
 from __future__ import annotations
 
@@ -12,12 +12,7 @@ from loaderscope.tuning.tune import say_nothing
 
 
 @pytest.fixture(autouse=True)
-def what_workers_share(forked: None) -> None:
-    """Positions of files and threads are no matter of workers that are started otherwise."""
-
-
-@pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def alone(forked: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("LOADERSCOPE_SYSTEM", "0")
     monkeypatch.setenv("LOADERSCOPE_STACKS", "0")
     monkeypatch.setattr(program, "files", lambda: ())  # other tests', which are in this process

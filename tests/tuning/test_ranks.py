@@ -16,6 +16,7 @@ import pytest
 from torch.utils.data import DataLoader
 
 from loaderscope.advisors.schema.report_model import Range
+from loaderscope.profiler.record.iterate.watch import watch
 from loaderscope.profiler.record.session.ranks import Ranks
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.words.tuned_words import tuned_text
@@ -29,11 +30,10 @@ from started import LOADERSCOPE
 from switch_data import Rows
 
 OWN, BETTER, OTHER = Settings(1), Settings(2), Settings(3)
+RATES = {OWN: 20.0, BETTER: 40.0}
 
 
 class Loop(PlayedLoop):
-    """One rank's iteration."""
-
     def switch(self, settings: Settings) -> None:
         if settings == self.rates.get("fails"):
             self.driver.failed(settings, ValueError("no such worker"))
@@ -82,14 +82,13 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         found = [Candidate(each, Range(1.8, 2.0, 2.2)) for each in tried]
         monkeypatch.setattr(candidates, "usual", lambda own, cores: found)
         monkeypatch.setattr(trying, "room_left", lambda: Room(inf, inf, inf))
-        return Job(tmp_path, list(rates), in_step)
+        return Job(tmp_path, list(rates or (dict(RATES), dict(RATES))), in_step)
 
     return make
 
 
 def test_all_have_the_same_settings_at_the_same_steps(job: Any) -> None:
-    rates = {OWN: 20.0, BETTER: 40.0, OTHER: 41.0}
-    both = job(dict(rates), dict(rates))
+    both = job({**RATES, OTHER: 41.0}, {**RATES, OTHER: 41.0})
     both.run(90)
     leader, follower = both.drivers
     assert leader.decided and follower.decided and follower.said == leader.said
@@ -112,15 +111,15 @@ def test_the_slowest_rank_s_rate_is_what_counts(job: Any) -> None:
     assert {loop.settings for loop in both.loops} == {OWN}
 
 
-def until_tried(both: Job) -> None:
+def until_tried(both: Job) -> Job:
     while both.loops[1].settings != BETTER:
         both.run(0.2)
+    return both
 
 
 @pytest.mark.parametrize("gone", [0, 1])
 def test_a_rank_that_is_gone_leaves_the_other_its_own_settings(job: Any, gone: int) -> None:
-    both = job({OWN: 20.0, BETTER: 40.0}, {OWN: 20.0, BETTER: 40.0})
-    until_tried(both)
+    both = until_tried(job())
     both.run(ranks.LATE_NS / 1e9 + 2, ranks=(1 - gone,))
     left = both.loops[1 - gone]
     assert left.settings == OWN and left.driver.decided
@@ -128,16 +127,14 @@ def test_a_rank_that_is_gone_leaves_the_other_its_own_settings(job: Any, gone: i
 
 
 def test_a_long_pause_of_all_is_no_absence(job: Any) -> None:
-    both = job({OWN: 20.0, BETTER: 40.0}, {OWN: 20.0, BETTER: 40.0})
-    until_tried(both)
+    both = until_tried(job())
     both.now += 2 * ranks.LATE_NS  # rank 0 evaluates, and the others wait for it
     both.run(60)
     assert {loop.settings for loop in both.loops} == {BETTER}
 
 
 def test_a_rank_that_falls_behind_ends_it_for_all(job: Any) -> None:
-    both = job({OWN: 20.0, BETTER: 40.0}, {OWN: 20.0, BETTER: 40.0}, in_step=False)
-    until_tried(both)
+    both = until_tried(job(in_step=False))
     both.loops[1].rates.update(dict.fromkeys((OWN, BETTER), 0.05))
     both.run(60)
     assert {each.decided for each in both.drivers} == {True}
@@ -145,7 +142,7 @@ def test_a_rank_that_falls_behind_ends_it_for_all(job: Any) -> None:
 
 
 def test_a_rank_that_never_comes(job: Any) -> None:
-    both = job({OWN: 20.0}, {OWN: 20.0})
+    both = job()
     Path(both.drivers[1].ranks._folder, "1.json").unlink()
     both.run(20, ranks=(0,))
     assert both.drivers[0].decided
@@ -154,7 +151,7 @@ def test_a_rank_that_never_comes(job: Any) -> None:
 
 
 def test_settings_that_fail_in_one_rank_are_left_by_all(job: Any) -> None:
-    rates: dict[Any, Any] = {OWN: 20.0, BETTER: 40.0, OTHER: 40.0}
+    rates = {**RATES, OTHER: 40.0}
     both = job(dict(rates), {**rates, "fails": OTHER}, tried=(OTHER, BETTER))
     both.run(120)
     failed = both.drivers[0].trials[0]
@@ -186,8 +183,6 @@ def test_cores_and_memory_are_shared(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_ranks_that_cannot_meet_are_told_so() -> None:
-    from loaderscope.profiler.record.iterate.watch import watch
-
     loader = DataLoader(Rows(4))
     assert "not recorded" in str(meet(loader, Ranks(0, 2), 0, 0))
     watch(loader)
@@ -235,8 +230,7 @@ STOPPED = ("stop", OWN, "nothing was certainly faster")
 
 @pytest.mark.parametrize(("wish", "stays", "said"), [KEPT, ("back", OWN, "put back"), STOPPED])
 def test_what_is_asked_for_at_a_dashboard_holds_for_all(job, monkeypatch, wish, stays, said):
-    both = job({OWN: 20.0, BETTER: 40.0}, {OWN: 20.0, BETTER: 40.0})
-    until_tried(both)
+    both = until_tried(job())
     wishes = [wish]
     for name, found in {
         "loader_place": lambda loader: (Path(), int(loader is both._loaders[1])),

@@ -1,8 +1,10 @@
-"""What is certain of two rates that take turns; what comes first; what the tuner makes of it."""
+"""Which steps of a window count; what is certain of rates that take turns; what is tried, and first."""
 
 from __future__ import annotations
 
 import itertools
+import os
+from collections.abc import Iterable
 from math import inf
 from typing import Any
 
@@ -14,11 +16,12 @@ import loaderscope
 from loaderscope.advisors.schema.report_model import Range
 from loaderscope.tuning import candidates, trying, tuner
 from loaderscope.tuning.candidates import Candidate, neighbours, ordered
+from loaderscope.tuning.evidence.guards import Depends
 from loaderscope.tuning.evidence.settings import Settings
-from loaderscope.tuning.factor import Fit, product
-from loaderscope.tuning.room import Room
+from loaderscope.tuning.factor import Fit, product, quantile
+from loaderscope.tuning.room import LEAST_WORKER_BYTES, Room, room_left, why_no_room, worker_bytes
 from loaderscope.tuning.trial import DECISION_LEVEL, REPORT_LEVEL, Trial
-from loaderscope.tuning.window import Window
+from loaderscope.tuning.window import HELD, WINDOW_S, Window
 from played_loop import PlayedLoop
 from switch_data import Rows, same
 
@@ -26,7 +29,6 @@ OWN, OTHER = Settings(0), Settings(2)
 
 
 def window(settings: Settings, rate: float) -> Window:
-    """Of that rate."""
     found = Window(settings, left_out=3)
     steps = itertools.count()
     while not found.handed(int(next(steps) / rate * 1e9), None):
@@ -34,12 +36,28 @@ def window(settings: Settings, rate: float) -> Window:
     return found
 
 
-def trial_of(base: Settings, candidate: Settings, predicted: Any = None, **known: Any) -> Trial:
-    found = Trial(base, candidate, predicted)
-    found.rates[base] += known.pop("base_rates", [])
-    for name, value in known.items():
-        setattr(found, name, value)
+OF_BASE = Range(1.9, 2.0, 2.1)
+
+
+def over(base: Settings, candidate: Settings) -> Trial:
+    """A trial against settings that were proven to be faster than the user's own."""
+    found = Trial(base, candidate)
+    found.of_base = OF_BASE
     return found
+
+
+# Abramowitz and Stegun, table 26.10: two-sided.
+FREEDOM = (1, 2, 3, 4, 5, 8, 15, 30, 120)
+TABLE = {
+    0.8: (3.078, 1.886, 1.638, 1.533, 1.476, 1.397, 1.341, 1.310, 1.289),
+    0.99: (63.657, 9.925, 5.841, 4.604, 4.032, 3.355, 2.947, 2.750, 2.617),
+}
+
+
+@pytest.mark.parametrize("level", TABLE)
+def test_quantiles_of_student_s_distribution_are_those_of_the_tables(level: float) -> None:
+    found = [quantile(level, freedom) for freedom in FREEDOM]
+    assert found == pytest.approx(TABLE[level], abs=6e-4)
 
 
 def ratio(base: Any, candidate: Any, level: float) -> Range:
@@ -47,14 +65,13 @@ def ratio(base: Any, candidate: Any, level: float) -> Range:
 
 
 def test_steady_turns_are_certain_and_turns_that_differ_are_not() -> None:
-    """A machine that slows down moves both."""
     steady = ratio([10.0, 10.1, 9.9], [16.0, 16.2], DECISION_LEVEL)
     wild = ratio([10.0, 14.0, 8.0], [16.0, 11.0], DECISION_LEVEL)
     assert 1.4 < steady.low < 1.6 < steady.high < 1.8 and wild.low < 1 < wild.high
     told = ratio([10.0, 10.1, 9.9], [16.0, 16.2], REPORT_LEVEL)
     assert steady.low < told.low < told.mid == steady.mid
     assert Fit([10.0, 10.0], [16.0]).few and not Fit([10.0, 10.0, 10.0], [16.0, 16.0]).few
-    rates = [10.0 * 0.8**turn for turn in range(7)]
+    rates = [10.0 * 0.8**turn for turn in range(7)]  # a machine that slows down moves both
     found = ratio(rates[::2], [1.5 * rate for rate in rates[1::2]], DECISION_LEVEL)
     assert found.low < 1.5 < found.high and found.high - found.low < 0.2
 
@@ -74,7 +91,6 @@ def turns(trial: Trial, rates: dict[Settings, float], noise: float = 0.01) -> An
 
 
 def test_trials_end_when_they_are_certain() -> None:
-    """What is much slower is left after one window."""
     better = turns(Trial(OWN, OTHER), {OWN: 50, OTHER: 80})
     assert better.outcome == "proven" and 1.5 < better.measured.mid < 1.7
     assert turns(Trial(OWN, OTHER), {OWN: 50, OTHER: 50}).outcome == "not faster"
@@ -85,13 +101,11 @@ def test_trials_end_when_they_are_certain() -> None:
     assert slow.measured is not None and slow.measured.low < 0.6 < slow.measured.high < 1
 
 
-@pytest.mark.parametrize(
-    ("base", "slow", "left"),
-    [
-        ((50.0, 51.0), 30.0, True),
-        ((50.0, 90.0), 40.0, False),  # as far from each other as from it
-    ],
-)
+# As far from each other as from it.
+WILD = ((50.0, 90.0), 40.0, False)
+
+
+@pytest.mark.parametrize(("base", "slow", "left"), [((50.0, 51.0), 30.0, True), WILD])
 def test_a_slow_window_says_as_much_as_windows_of_the_base_are_alike(base, slow, left):
     trial = Trial(OWN, OTHER)
     for settings, rate in ((OWN, base[0]), (OTHER, slow), (OWN, base[1])):
@@ -100,7 +114,9 @@ def test_a_slow_window_says_as_much_as_windows_of_the_base_are_alike(base, slow,
 
 
 def test_windows_of_the_base_just_before_count() -> None:
-    trial = turns(trial_of(OWN, OTHER, base_rates=[50.0]), {OWN: 50, OTHER: 80})
+    trial = Trial(OWN, OTHER)
+    trial.rates[OWN].append(50.0)
+    turns(trial, {OWN: 50, OTHER: 80})
     assert trial.outcome == "proven" and len(trial.rates[OWN]) == 3 == len(trial.rates[OTHER]) + 1
 
 
@@ -117,10 +133,9 @@ def test_at_the_last_look_less_certainty_is_asked_for() -> None:
 
 
 def test_a_trial_against_the_best_so_far_tells_the_gain_over_the_user_s_own() -> None:
-    trial = trial_of(OTHER, Settings(3), of_base=Range(1.9, 2.0, 2.1))
-    turns(trial, {OTHER: 100, Settings(3): 150})
+    trial = turns(over(OTHER, Settings(3)), {OTHER: 100, Settings(3): 150})
     assert trial.measured is not None and 2.9 < trial.measured.mid < 3.1
-    joint = product(Range(1.9, 2.0, 2.1), Range(1.4, 1.5, 1.6))
+    joint = product(OF_BASE, Range(1.4, 1.5, 1.6))
     assert joint.mid == pytest.approx(3.0) and 1.9 * 1.4 < joint.low < 3.0 < joint.high < 2.1 * 1.6
 
 
@@ -130,8 +145,7 @@ def test_a_trial_against_the_best_so_far_tells_the_gain_over_the_user_s_own() ->
 )
 def test_of_two_that_are_about_as_good_the_cheaper_is_preferred(workers, middle, better):
     certain = Range(middle - 0.05, middle, middle + 0.05)
-    trial = trial_of(Settings(2), Settings(workers), of_base=Range(1.9, 2.0, 2.1))
-    assert trial._better(middle, certain) == better
+    assert over(Settings(2), Settings(workers))._better(middle, certain) == better
     # The user's own give way to what is proven.
     assert not Trial(Settings(2), Settings(workers))._better(middle, certain)
 
@@ -159,14 +173,12 @@ def test_the_model_s_best_come_first_and_cheaper_ones_before_as_good_ones() -> N
     assert not any(each.pin_memory for each in found)
 
 
-@pytest.mark.parametrize("yes", [True, False])
-def test_nothing_is_a_candidate_where_free_loading_would_gain_nothing(yes: bool) -> None:
-    assert bool(chosen(OWN, lambda **_: 1.5, free=5.0 if yes else 0.9)) == yes
+def test_nothing_is_a_candidate_where_free_loading_would_gain_nothing() -> None:
+    assert chosen(OWN, lambda **_: 1.5) and not chosen(OWN, lambda **_: 1.5, free=0.9)
 
 
 def test_fewer_workers_make_as_many_batches_ahead() -> None:
-    """What hides uneven work is taken away by nothing but a setting that says so. What makes no
-    difference is not tried."""
+    """Which hide uneven work. What makes no difference is not tried."""
     found = chosen(Settings(8, 2), lambda **_: 1.0)
     assert found[0] in (Settings(0), Settings(2, 8)) and Settings(2, 8) in found
     assert all(each.ahead >= 16 or each.num_workers < 2 for each in found)
@@ -199,8 +211,6 @@ def test_leaving_workers_is_tried_where_the_model_sees_no_great_loss(gain, tried
 
 
 class Loop(PlayedLoop):
-    """On a clock of its own."""
-
     now = 0
 
     def switch(self, settings: Settings) -> None:
@@ -260,22 +270,16 @@ def test_short_epochs_are_left_alone(tuned: Any) -> None:
 
 FASTER = {Settings(1): 20.0, Settings(2): 40.0}
 LOOP_CHANGES = "the loop changes Data.level between batches"
+DRY = "nothing was tried, as requested; may be tried: num_workers=2"
 
 
 @pytest.mark.parametrize(
     ("options", "never", "tried", "said", "why"),
     [
-        (
-            {"dry": True},
-            None,
-            2,
-            "nothing was tried, as requested; may be tried: num_workers=2",
-            "",
-        ),
+        ({"dry": True}, None, 2, DRY, ""),
         ({}, LOOP_CHANGES, 2, f"not tuned: {LOOP_CHANGES}", LOOP_CHANGES),
         ({}, None, 64, "nothing was certainly faster", "of memory"),
     ],
-    ids=["dry", "depends on more than indices", "may not fit"],
 )
 def test_what_must_not_be_tried_is_not(tuned, monkeypatch, options, never, tried, said, why):
     monkeypatch.setattr(trying, "room_left", lambda: Room(1e6 if tried > 2 else inf, inf, inf))
@@ -286,6 +290,18 @@ def test_what_must_not_be_tried_is_not(tuned, monkeypatch, options, never, tried
     assert driver.said.startswith(said)
     assert [each.outcome for each in driver.trials] == ["not tried"]
     assert why in driver.trials[0].why
+
+
+@pytest.mark.parametrize("never", [None, LOOP_CHANGES])
+def test_a_trial_whose_settings_fail_ends_at_once(tuned: Any, never: str | None) -> None:
+    loop, driver = tuned(FASTER, [Settings(2)])
+    while loop.settings != Settings(2):
+        loop.run(driver, 1)
+    loop.why_never = never
+    driver.failed(Settings(2), Depends(LOOP_CHANGES))
+    said = f"not tuned: {never}" if never else "nothing was certainly faster"
+    assert driver.decided and driver.said.startswith(said)
+    assert [(each.outcome, each.why) for each in driver.trials] == [("failed", LOOP_CHANGES)]
 
 
 def test_the_budget_holds(tuned: Any) -> None:
@@ -309,3 +325,113 @@ def test_tune_gives_the_same_loader_back_and_its_batches(capsys):
     batches = [[1], [2]]
     assert list(loaderscope.tune(batches)) == batches
     assert "not tuned: it is no DataLoader" in capsys.readouterr().err
+
+
+# What may not fit is not tried.
+GB = 1e9
+WORKER, BATCH, ROOM = 0.5 * GB, (10_000_000, 2), Room(8 * GB, 4 * GB, 1000)
+
+
+@pytest.mark.parametrize(
+    ("settings", "room", "said"),
+    [
+        (Settings(4), ROOM, None),
+        (Settings(8), ROOM, "of memory"),  # half of what is left is for others
+        (Settings(4, 8), Room(8 * GB, 0.4 * GB, 1000), "/dev/shm"),
+        (Settings(4, 8), Room(8 * GB, 4 * GB, 120), "files open"),
+        (Settings(4), Room(inf, inf, inf), None),
+        (Settings(0), Room(0, 0, 0), None),
+    ],
+)
+def test_what_may_not_fit(settings: Settings, room: Room, said: str | None) -> None:
+    found = why_no_room(settings, WORKER, BATCH, room)
+    assert found is None if said is None else said in str(found)
+
+
+def test_what_is_left_here_is_known() -> None:
+    room = room_left()
+    assert 1e6 < room.memory_bytes < inf
+    assert room.shared_bytes < inf or not os.path.isdir("/dev/shm")
+    assert worker_bytes([os.getpid()], forked=True) > 1e6
+    assert worker_bytes([], forked=True) >= LEAST_WORKER_BYTES
+    assert worker_bytes([2**22 + 1], forked=False) >= LEAST_WORKER_BYTES
+
+
+WORKERS, MS = Settings(4), 1_000_000
+
+
+def played(found: Window, steps: Iterable[tuple[float, float]], since_ns: int = 0) -> bool:
+    """Steps of (wait, own work) in ms; whether they were enough."""
+    t_ns, over = since_ns, found.handed(since_ns, 0)
+    for wait_ms, own_ms in steps:
+        t_ns += int((wait_ms + own_ms) * MS)
+        over = found.handed(t_ns, int(wait_ms * MS))
+        if over:
+            break
+    return over
+
+
+def bursts(own_ms: float = 0.02) -> Iterable[tuple[float, float]]:
+    """Four workers that wait alike deliver at once."""
+    return itertools.cycle([(0.1 - own_ms, own_ms)] * 3 + [(37.0 - own_ms, own_ms)])
+
+
+@pytest.mark.parametrize("phase", range(4))
+def test_bursts_of_workers_are_waited_for_wherever_a_window_begins(phase: int) -> None:
+    found = Window(WORKERS, left_out=0)
+    assert played(found, itertools.islice(bursts(), phase, None))
+    assert found.rate == pytest.approx(4 / 0.0373, rel=1e-6) and len(found.steps_s) % 4 == 0
+
+
+def test_only_a_pause_of_the_loop_s_own_work_counts_for_nothing() -> None:
+    found = Window(OWN, left_out=2)
+    usual = (90.0, 10.0)
+    steps = [*[(9000.0, 0.0)] * 2, *[usual] * 6, (90.0, 60_000.0), *[usual] * 9]
+    assert played(found, steps)
+    assert max(found.steps_s) > 60 and found.rate == pytest.approx(10.0)
+    assert found.times == pytest.approx((0.1 * 7, 0.01 * 7))
+    found = Window(OWN, left_out=0)
+    assert played(found, [*[(90.0, 10.0)] * 6, (60_000.0, 10.0), (90.0, 10.0)])
+    assert found.rate == pytest.approx(8 / 60.71, rel=0.01)
+    unknown = Window(OWN, left_out=0)
+    for second in (0, 1, 2, 3, 4, 5, 6, 7, 68):
+        unknown.handed(second * 10**9, None)
+    assert unknown.rate == pytest.approx(8 / 68) and unknown.times[1] is None
+
+
+def test_what_workers_made_ahead_during_a_pause_does_not_count_either() -> None:
+    found = Window(WORKERS, left_out=0)
+    ready = [(0.1, 0.1)] * WORKERS.ahead  # handed over from what was made meanwhile
+    steps = [*[(30.0, 0.1)] * 12, (0.1, 60_000.0), *ready]
+    played(found, itertools.chain(steps, itertools.repeat((30.0, 0.1), 3)))
+    assert found.rate == pytest.approx(1 / 0.0301, rel=1e-3)
+    found = Window(OWN, left_out=0)
+    assert played(found, itertools.cycle([(1.0, 1.0)] * 7 + [(1.0, 100.0)]))
+    assert found.rate == pytest.approx(8 / 0.115, rel=0.1)
+
+
+def test_what_lies_between_two_iterations_is_no_step() -> None:
+    found = Window(OWN, left_out=0)
+    played(found, [(90.0, 10.0)] * 3)
+    found.broken(1)
+    for t_s in (200, 201, 202):
+        found.handed(t_s * 10**9, 0)
+    assert found.steps_s == pytest.approx([0.1, 0.1, 0.1, 1.0])
+    held_ns = int(2 * HELD * WINDOW_S * 1e9)
+    found = Window(WORKERS, left_out=0)
+    for step in range(10):
+        found.handed(step * 10 * MS, 0)
+    found.handed(300 * MS, 0, held_ns)
+    for step in range(WORKERS.ahead + 1):
+        found.handed((301 + step) * MS, 0)
+    assert found.steps_s == pytest.approx([0.01] * 9)
+    found.handed(320 * MS, 0)
+    found.handed(330 * MS, 0, held_ns // 4)  # too little to matter
+    assert found.steps_s == pytest.approx([*[0.01] * 9, 0.01 - held_ns / 4e9])
+
+
+@pytest.mark.parametrize(("wait_ms", "waits"), [(1, False), (30, True)])
+def test_a_loop_that_waits_for_nothing_has_nothing_to_gain(wait_ms: float, waits: bool) -> None:
+    found = Window(OWN, left_out=0)
+    assert played(found, itertools.repeat((wait_ms, 100.0 - wait_ms)))
+    assert found.waits == waits

@@ -50,11 +50,8 @@ def tuned_run(runs: Path, **facts: Any) -> Run:
 
 
 def test_advice_that_was_tried_says_what_it_came_to(tmp_path: Path) -> None:
-    """And what to write into the code."""
     run = tuned_run(tmp_path)
-    tuning = run.loaders[0].tuning
-    assert tuning is not None
-    loader = with_trials(full_report(run).loaders[0], tuning)
+    loader = with_trials(full_report(run).loaders[0], run.loaders[0].tuning)
     first = loader.recommendations[0]
     assert (first.measured, first.measured_s) == (1.63, 14.2)
     assert effect_text(first) == "proved ×1.63 (1.55–1.70) in 14 s; predicted ×1.35 (1.22–1.41)"
@@ -92,13 +89,10 @@ def test_a_damaged_record_of_tuning_is_no_record(tmp_path: Path) -> None:
 def test_without_workers_what_is_said_of_them_is_nothing() -> None:
     none = {**OWN, "num_workers": 0, "prefetch_factor": 2, "persistent_workers": False}
     own = {**OWN, "prefetch_factor": 8, "persistent_workers": True}
-    tuned = Tuned(own, none, True, "", (tried_of(none, (1.1, 1.2, 1.3)),), ())
+    tried = Tried(none, None, (1.1, 1.2, 1.3), OWN, (), (), "proven", None, 5.0)
+    tuned = Tuned(own, none, True, "", (tried,), ())
     assert tuned.trial_of({"num_workers": 0}) is tuned.trials[0]
     assert tuned.trial_of({"num_workers": 2}) is None
-
-
-def tried_of(settings: dict[str, Any], measured: tuple[float, float, float]) -> Tried:
-    return Tried(settings, None, measured, OWN, (), (), "proven", None, 5.0)
 
 
 def test_in_one_output_nothing_is_both_not_faster_and_proved(tmp_path: Path) -> None:
@@ -115,7 +109,6 @@ def test_in_one_output_nothing_is_both_not_faster_and_proved(tmp_path: Path) -> 
 
 
 def test_every_format_leads_with_what_was_proven(tmp_path: Path) -> None:
-    """Of further loaders it is one line."""
     run = tuned_run(tmp_path)
     report = build_report(run)
     brief, full = render_brief(report), render_text(report)

@@ -28,12 +28,7 @@ class Slow(Dataset):
         return torch.tensor([index, index * index])
 
 
-class Apart(Slow):
-    """Another one, so that its loader has another name."""
-
-
-def loader_of(data: Dataset, shuffled: DistributedSampler) -> DataLoader:
-    return DataLoader(data, batch_size=2, sampler=shuffled)
+class Apart(Slow): ...
 
 
 def tuner_of(loader: DataLoader) -> Any:
@@ -52,7 +47,7 @@ def main() -> None:
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     order = DistributedSampler(range(160), 2, rank, shuffle=True)
-    loader = loader_of(Slow(0.002), order)
+    loader = DataLoader(Slow(0.002), batch_size=2, sampler=order)
     seen: list[Any] = []
     begun, epochs = time.monotonic(), 0
     done = torch.zeros(1)
@@ -69,7 +64,7 @@ def main() -> None:
     found = tuner_of(loader)
     same = all(seen) and len(seen) == 40 * epochs
     say(f"rank {rank}: {same} {found.decided} {found.chosen.num_workers}; {found.said}")
-    apart = loader_of(Apart(0.002), order)
+    apart = DataLoader(Apart(0.002), batch_size=2, sampler=order)
     begun = time.monotonic()
     while time.monotonic() - begun < MORE_S:
         for _ in apart:

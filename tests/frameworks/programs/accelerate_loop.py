@@ -7,9 +7,8 @@ from torch.utils.data import DataLoader
 
 if __name__ == "__main__":
     torch.manual_seed(0)
-    configuration = (
-        DataLoaderConfiguration(dispatch_batches=True) if "dispatch" in sys.argv else None
-    )
+    dispatched = DataLoaderConfiguration(dispatch_batches=True)
+    configuration = dispatched if "dispatch" in sys.argv else None
     accelerator = Accelerator(cpu=True, dataloader_config=configuration)
     model = torch.nn.Linear(4, 1)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)

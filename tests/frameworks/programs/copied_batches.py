@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, default_collate
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -21,31 +21,30 @@ class Fields(Dataset):
         return {"x": torch.full((300,), float(index)), "y": torch.tensor(index)}
 
 
+def collated(make):
+    """Batches that are sent as a whole."""
+    loader = DataLoader(Fields(), BATCH, collate_fn=lambda samples: make(default_collate(samples)))
+    return loader, lambda batch: batch.to("standin")
+
+
 def tensordict():
     from tensordict import TensorDict
 
-    def made(samples):
-        return TensorDict(torch.utils.data.default_collate(samples), batch_size=BATCH)
-
-    return DataLoader(Fields(), BATCH, collate_fn=made), lambda batch: batch.to("standin")
+    return collated(lambda fields: TensorDict(fields, batch_size=BATCH))
 
 
 def transformers():
     from transformers import BatchEncoding
 
-    def made(samples):
-        return BatchEncoding(torch.utils.data.default_collate(samples))
-
-    return DataLoader(Fields(), BATCH, collate_fn=made), lambda batch: batch.to("standin")
+    return collated(BatchEncoding)
 
 
 def torch_geometric():
     from torch_geometric.data import Batch, Data
 
     def made(samples):
-        return Batch.from_data_list(
-            [Data(x=each["x"][None], y=each["y"][None]) for each in samples]
-        )
+        graphs = [Data(x=each["x"][None], y=each["y"][None]) for each in samples]
+        return Batch.from_data_list(graphs)
 
     return DataLoader(Fields(), BATCH, collate_fn=made), lambda batch: batch.to("standin")
 
@@ -53,9 +52,10 @@ def torch_geometric():
 def accelerate():
     from accelerate.utils import send_to_device
 
-    return DataLoader(Fields(), BATCH), lambda batch: send_to_device(
-        [batch], "standin", non_blocking=True
-    )
+    def send(batch):
+        send_to_device([batch], "standin", non_blocking=True)
+
+    return DataLoader(Fields(), BATCH), send
 
 
 def lightning():
@@ -63,9 +63,8 @@ def lightning():
 
     model = lightning.LightningModule()
     there = torch.device("standin", 0)
-    return DataLoader(Fields(), BATCH), lambda batch: model.transfer_batch_to_device(
-        (batch, 3), there, 0
-    )
+    send = model.transfer_batch_to_device
+    return DataLoader(Fields(), BATCH), lambda batch: send((batch, 3), there, 0)
 
 
 if __name__ == "__main__":

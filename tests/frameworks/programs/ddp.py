@@ -22,9 +22,7 @@ def train(rank: int, world: int, meeting: str) -> None:
         for _ in DataLoader(Rows(8), BATCH):
             pass
     if "alone" not in sys.argv:
-        dist.init_process_group(
-            "gloo", init_method=f"file://{meeting}", rank=rank, world_size=world
-        )
+        dist.init_process_group("gloo", f"file://{meeting}", rank=rank, world_size=world)
     data = Rows()
     loader = DataLoader(data, BATCH, sampler=DistributedSampler(data, world, rank))
     together = dist.is_initialized()

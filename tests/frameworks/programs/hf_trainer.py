@@ -43,9 +43,5 @@ if __name__ == "__main__":
         Model(), arguments, train_dataset=Named(), eval_dataset=Named(16), callbacks=callbacks
     )
     told(trainer.train().training_loss)
-    print(
-        "LOGGED",
-        sorted(
-            {name for log in trainer.state.log_history for name in log if "loaderscope" in name}
-        ),
-    )
+    logs = trainer.state.log_history
+    print("LOGGED", sorted({name for log in logs for name in log if "loaderscope" in name}))

@@ -50,17 +50,10 @@ if __name__ == "__main__":
                 logged.update(metrics)
 
         callbacks, loggers = [LoaderscopeCallback()], [Logger()]
-    trainer = lightning.Trainer(
-        accelerator="cpu",
-        devices=devices,
-        strategy="ddp" if devices > 1 else "auto",
-        max_epochs=2,
-        logger=loggers,
-        callbacks=callbacks,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
+    how = {"accelerator": "cpu", "devices": devices, "max_epochs": 2, "logger": loggers}
+    how["strategy"] = "ddp" if devices > 1 else "auto"
+    quiet = ("enable_checkpointing", "enable_progress_bar", "enable_model_summary")
+    trainer = lightning.Trainer(callbacks=callbacks, **how, **dict.fromkeys(quiet, False))
     module = Module()
     trainer.fit(module, datamodule=Data())
     trainer.test(module, datamodule=Data(), verbose=False)

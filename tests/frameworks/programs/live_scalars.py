@@ -12,20 +12,18 @@ from loaderscope.integrations import scalars
 FOLDER, NAMES = sys.argv[1], sys.argv[2:]
 
 
-def tensorboard():
-    return scalars.TensorBoard(os.path.join(FOLDER, "events"))
-
-
-def prometheus():
-    return scalars.Prometheus(os.path.join(FOLDER, "train.prom"))
-
-
 def wandb():
     import wandb
 
-    return scalars.WandB(
-        wandb.init(mode="offline", dir=FOLDER, settings=wandb.Settings(console="off", silent=True))
-    )
+    silent = wandb.Settings(console="off", silent=True)
+    return scalars.WandB(wandb.init(mode="offline", dir=FOLDER, settings=silent))
+
+
+BACKENDS = {
+    "tensorboard": lambda: scalars.TensorBoard(os.path.join(FOLDER, "events")),
+    "prometheus": lambda: scalars.Prometheus(os.path.join(FOLDER, "train.prom")),
+    "wandb": wandb,
+}
 
 
 def log(epoch, loss):
@@ -38,7 +36,7 @@ def log(epoch, loss):
 
 if __name__ == "__main__":
     total = torch.zeros(())
-    with scalars.live(*(globals()[name]() for name in NAMES), every_s=0.1):
+    with scalars.live(*(BACKENDS[name]() for name in NAMES), every_s=0.1):
         for epoch in range(4):
             for batch in DataLoader(Rows(), BATCH):
                 total += batch.mean()

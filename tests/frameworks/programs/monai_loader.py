@@ -5,9 +5,8 @@ from small import told
 
 if __name__ == "__main__":
     torch.manual_seed(0)
-    data = Dataset(
-        [{"image": torch.full((1, 4), i / 48), "label": torch.ones(1, 1)} for i in range(48)]
-    )
+    one = torch.ones(1, 1)
+    data = Dataset([{"image": torch.full((1, 4), i / 48), "label": one} for i in range(48)])
     network = torch.nn.Linear(4, 1)
     device = torch.device("cpu")
     trainer = SupervisedTrainer(

@@ -31,10 +31,7 @@ if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
     paths = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
     ray.init(num_cpus=3, include_dashboard=False, runtime_env={"env_vars": {"PYTHONPATH": paths}})
-    TorchTrainer(
-        train,
-        scaling_config=ScalingConfig(num_workers=2),
-        run_config=RunConfig(storage_path=sys.argv[1]),
-    ).fit()
+    two, where = ScalingConfig(num_workers=2), RunConfig(storage_path=sys.argv[1])
+    TorchTrainer(train, scaling_config=two, run_config=where).fit()
     told("trained")
     ray.shutdown()

@@ -7,7 +7,16 @@ import sys
 import fuse
 
 
+def of(function):
+    """The operation that does this to a path below the folder."""
+    return lambda self, path, *given: function(self.at(path), *given)
+
+
 class Share(fuse.Operations):
+    mkdir, rmdir, unlink, chmod, readlink = map(
+        of, (os.mkdir, os.rmdir, os.unlink, os.chmod, os.readlink)
+    )
+
     def __init__(self, folder):
         self.folder = folder
 
@@ -45,29 +54,14 @@ class Share(fuse.Operations):
     def release(self, path, info):
         return os.close(info.fh)
 
-    def mkdir(self, path, mode):
-        os.mkdir(self.at(path), mode)
-
-    def rmdir(self, path):
-        os.rmdir(self.at(path))
-
-    def unlink(self, path):
-        os.unlink(self.at(path))
-
     def rename(self, old, new):
         os.rename(self.at(old), self.at(new))
 
     def symlink(self, name, target):
         os.symlink(target, self.at(name))
 
-    def readlink(self, path):
-        return os.readlink(self.at(path))
-
     def link(self, target, source):
         os.link(self.at(source), self.at(target))
-
-    def chmod(self, path, mode):
-        os.chmod(self.at(path), mode)
 
     def utimens(self, path, times=None):
         os.utime(self.at(path), times)

@@ -13,13 +13,8 @@ if __name__ == "__main__":
         for _ in range(2):
             for batch in each:
                 total += float(batch.sum())
-    pipeline = (
-        PipelineBuilder()
-        .add_source(range(len(rows)))
-        .pipe(rows.__getitem__)
-        .aggregate(BATCH)
-        .add_sink(2)
-    )
+    builder = PipelineBuilder().add_source(range(len(rows))).pipe(rows.__getitem__)
+    pipeline = builder.aggregate(BATCH).add_sink(2)
     with (built := pipeline.build(num_threads=1)).auto_stop():
         for batch in built:
             total += float(torch.stack(batch).sum())

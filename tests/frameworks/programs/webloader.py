@@ -17,11 +17,8 @@ if __name__ == "__main__":
                 info.size = len(data)
                 tar.addfile(info, io.BytesIO(data))
     shards = [str(folder / f"{shard}.tar") for shard in range(2)]
-    rows = (
-        wds.WebDataset(shards, shardshuffle=False)
-        .to_tuple("txt")
-        .map_tuple(lambda text: torch.tensor(float(text)))
-    )
+    rows = wds.WebDataset(shards, shardshuffle=False).to_tuple("txt")
+    rows = rows.map_tuple(lambda text: torch.tensor(float(text)))
     loader = wds.WebLoader(rows.batched(4), batch_size=None)
     total = 0.0
     for _ in range(2):

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import subprocess
+import threading
 import time
 from typing import Any
 
@@ -14,11 +15,12 @@ import psutil
 from torch.utils.data import DataLoader
 
 from ..catalogue import DECIDES, RESTLESS, Watch, program, say
-from ..data import Rows, eat
+from ..data import N, Rows, eat
+from ..preparing import prepare
 
 
-def small(watch: Watch, workers: int = 0, pause_s: float = 0.0) -> Any:
-    return watch(DataLoader(Rows(pause_s=pause_s), batch_size=4, num_workers=workers))
+def small(watch: Watch, workers: int = 0, pause_s: float = 0.0, rows: int = N) -> Any:
+    return watch(DataLoader(Rows(rows, pause_s), batch_size=4, num_workers=workers))
 
 
 def wait_for_all() -> list[int]:
@@ -68,10 +70,12 @@ declare_waiting("subreaper", "subreaper")
 declare_waiting("", "plain")
 
 
-@program("children/sigchld-handler", counts_sigchld=True)
-def counts_while_training(watch: Watch) -> None:
+def trains(watch: Watch) -> None:
     eat(small(watch))
     time.sleep(0.3)
+
+
+program("children/sigchld-handler", counts_sigchld=True)(trains)
 
 
 @program("children/sigchld-reaper", watched=("watch", "all"))
@@ -96,23 +100,18 @@ def reaps_in_a_handler(watch: Watch) -> None:
 def ignores_children(watch: Watch) -> None:
     """The kernel reaps then, and every wait of a library's own fails."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    eat(small(watch))
-    time.sleep(0.2)
+    trains(watch)
 
 
 @program("children/sigchld-blocked")
 def blocks_and_takes(watch: Watch) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
-    eat(small(watch))
-    time.sleep(0.3)
+    trains(watch)
     say("pending", signal.SIGCHLD in signal.sigpending())
 
 
 @program("children/wait-thread")
 def waits_in_a_thread(watch: Watch) -> None:
-    """A supervisor thread collects whoever ends, all the while."""
-    import threading
-
     found: list[int] = []
     stop = threading.Event()
 
@@ -135,19 +134,14 @@ def waits_in_a_thread(watch: Watch) -> None:
 def asks_multiprocessing(watch: Watch) -> None:
     for count, _ in enumerate(small(watch, workers=2)):
         if count == 1:
-            say(
-                "active",
-                sorted(type(child).__name__ for child in multiprocessing.active_children()),
-            )
+            active = multiprocessing.active_children()
+            say("active", sorted(type(child).__name__ for child in active))
             say("children", [child.name() for child in psutil.Process().children(recursive=True)])
 
 
 @program("children/supervised")
 def a_supervisor_waits_for_all(watch: Watch) -> None:
-    """The training is a child of a supervisor that is a subreaper and waits until nobody is
-    left."""
-    from ..preparing import prepare
-
+    """The training is a child of a subreaper that waits until nobody is left."""
     say("prepared", prepare("subreaper", "."))
     trainer = os.fork()
     if trainer == 0:
@@ -172,7 +166,6 @@ def the_group_is_terminated(watch: Watch) -> None:
 
 @program("children/group-ctrl-c", unjudged=("stderr", "error"))
 def the_group_is_interrupted(watch: Watch) -> None:
-    """Ctrl-C in a terminal goes to all of the group."""
     try:
         for count, _ in enumerate(small(watch, workers=2)):
             if count == 3:
@@ -184,14 +177,9 @@ def the_group_is_interrupted(watch: Watch) -> None:
 
 @program("children/waits-for-any-tuned", watched=(RESTLESS, DECIDES))
 def waits_for_any(watch: Watch) -> None:
-    """A program that waits for its own children, until there is none, while its loader could be
-    tuned."""
-    for number, _ in enumerate(watch(DataLoader(Rows(400, 0.001), batch_size=4))):
+    """It waits for its own children, until there is none, while its loader could be tuned."""
+    for number, _ in enumerate(small(watch, 0, 0.001, 400)):
         if number % 40 == 20:
             if os.fork() == 0:
                 os._exit(0)
-            try:
-                while True:
-                    say("ended", os.wait()[1])
-            except ChildProcessError:
-                say("no child", number)
+            say("ended", [number, wait_for_all()])

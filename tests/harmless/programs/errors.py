@@ -1,8 +1,10 @@
-"""Tracebacks, warnings and stacks as they are printed: the user's lines and torch's, none of ours,
-none missing."""
+"""Tracebacks, warnings and stacks as printed: the user's lines and torch's, none of ours."""
 
 from __future__ import annotations
 
+import cProfile
+import faulthandler
+import importlib.util
 import os
 import signal
 import sys
@@ -23,17 +25,26 @@ def loader_of(watch: Watch, dataset: Any, workers: int, **more: Any) -> Any:
     return watch(DataLoader(dataset, num_workers=workers, **{"batch_size": 4, **more}))
 
 
-class Quoting(Rows):
-    """An error that quotes a traceback through our files, as a bug report does."""
+def our_folder() -> str:
+    """Without an import of it: bare, it is not imported."""
+    return os.path.dirname(importlib.util.find_spec("loaderscope").origin)  # type: ignore[union-attr,arg-type,type-var]
+
+
+class Raises(Rows):
+    """Each sample raises what `fail` does."""
+
+    def __init__(self, fail: Any) -> None:
+        super().__init__()
+        self.fail = fail
 
     def __getitem__(self, index: int) -> Any:
-        import importlib.util
+        self.fail()
 
-        ours = os.path.dirname(importlib.util.find_spec("loaderscope").origin)  # type: ignore[union-attr,arg-type,type-var]
-        raise ValueError(
-            f'yesterday:\n  File "{ours}/profiler/iterators.py", line 7, in step\n    data = '
-            "base_call(self)\nits end"
-        )
+
+def quoting() -> None:
+    """An error that quotes a traceback through our files, as a bug report does."""
+    line = f'  File "{our_folder()}/profiler/iterators.py", line 7, in step'
+    raise ValueError(f"yesterday:\n{line}\n    data = base_call(self)\nits end")
 
 
 class Deep(Rows):
@@ -46,19 +57,17 @@ class Deep(Rows):
         return index
 
 
-class Chained(Rows):
-    def __getitem__(self, index: int) -> Any:
-        try:
-            raise KeyError("first")
-        except KeyError as error:
-            raise LookupError("second") from error
+def chained() -> None:
+    try:
+        raise KeyError("first")
+    except KeyError as error:
+        raise LookupError("second") from error
 
 
-class Group(Rows):
-    def __getitem__(self, index: int) -> Any:
-        if sys.version_info >= (3, 11):
-            raise ExceptionGroup("several", [ValueError("one"), TypeError("two")])  # noqa: F821
-        raise ValueError("several")
+def group() -> None:
+    if sys.version_info >= (3, 11):
+        raise ExceptionGroup("several", [ValueError("one"), TypeError("two")])  # noqa: F821
+    raise ValueError("several")
 
 
 class Picky(Exception):
@@ -68,9 +77,8 @@ class Picky(Exception):
         super().__init__(one, two)
 
 
-class Raises(Rows):
-    def __getitem__(self, index: int) -> Any:
-        raise Picky(1, 2)
+def picky() -> None:
+    raise Picky(1, 2)
 
 
 class BadIter(IterableDataset):
@@ -121,85 +129,74 @@ def warning_collate(samples: Any) -> Any:
     return samples
 
 
-def _beyond(watch: Watch, workers: int) -> None:
+def beyond(watch: Watch, workers: int) -> None:
     iterator = iter(loader_of(watch, Rows(8), workers))
     while True:
         next(iterator)
 
 
-# The data set and further arguments of a loader, and whether batches are recorded.
-LOADERS: dict[str, tuple[Any, dict[str, Any], bool]] = {
-    "sample": (Failing, {}, True),
-    "collate": (Rows, {"collate_fn": BadCollate}, True),
-    "quoted-path": (Quoting, {}, False),
-    "chained": (Chained, {}, False),
-    "group": (Group, {}, False),
-    "picky": (Raises, {}, False),
-    "iter": (BadIter, {}, False),
-    "single": (Failing, {"batch_size": lambda: None}, True),
-    "sampler-at-once": (Rows, {"sampler": lambda: BadIndices(0)}, False),
-    "sampler": (Rows, {"sampler": lambda: BadIndices(1)}, False),
-    "sampler-later": (Rows, {"sampler": lambda: BadIndices(9)}, False),
-}
+def ends(dataset: Any, **more: Any) -> Any:
+    """Eats a loader over it, of which all is made anew."""
+
+    def run(watch: Watch, workers: int) -> None:
+        eat(loader_of(watch, dataset(), workers, **{name: make() for name, make in more.items()}))
+
+    return run
 
 
-def ends(watch: Watch, workers: int, dataset: Any, more: dict[str, Any]) -> None:
-    eat(loader_of(watch, dataset(), workers, **{name: make() for name, make in more.items()}))
-
-
-def bad_iterator(watch: Watch, workers: int) -> None:
-    eat(watch(BadIterator(Rows(), num_workers=workers)))
-
-
+# What fails, and whether batches are recorded.
 CASES: dict[str, tuple[Any, bool]] = {
-    **{
-        name: (partial(ends, dataset=dataset, more=more), recorded)
-        for name, (dataset, more, recorded) in LOADERS.items()
-    },
-    "iterator": (bad_iterator, False),
-    "next-after-end": (_beyond, True),
+    "sample": (ends(Failing), True),
+    "collate": (ends(Rows, collate_fn=BadCollate), True),
+    "quoted-path": (ends(partial(Raises, quoting)), False),
+    "chained": (ends(partial(Raises, chained)), False),
+    "group": (ends(partial(Raises, group)), False),
+    "picky": (ends(partial(Raises, picky)), False),
+    "iter": (ends(BadIter), False),
+    "single": (ends(Failing, batch_size=lambda: None), True),
+    "sampler-at-once": (ends(Rows, sampler=lambda: BadIndices(0)), False),
+    "sampler": (ends(Rows, sampler=lambda: BadIndices(1)), False),
+    "sampler-later": (ends(Rows, sampler=lambda: BadIndices(9)), False),
+    "iterator": (lambda watch, n: eat(watch(BadIterator(Rows(), num_workers=n))), False),
+    "next-after-end": (beyond, True),
 }
+
+
+def for_each(name: str, workers: tuple[int, ...], case: Any, **how: Any) -> None:
+    """The program for each number of workers; what it raises is said."""
+    for number in workers:
+
+        def run(watch: Watch, number: int = number) -> None:
+            caught(lambda: case(watch, number))
+
+        program(f"errors/{name}-{number}", **how)(run)
+
+
 for what, (case, recorded) in CASES.items():
-    for workers in (0, 1):
-
-        def run(watch: Watch, case: Any = case, workers: int = workers) -> None:
-            caught(lambda: case(watch, workers))
-
-        program(f"errors/{what}-{workers}", watched=("watch", "all-pure"), recorded=recorded)(run)
-
-
-@program("errors/worker-init", recorded=False)
-def worker_init_fails(watch: Watch) -> None:
-    caught(lambda: eat(loader_of(watch, Rows(), 1, worker_init_fn=bad_init)))
+    for_each(what, (0, 1), case, watched=("watch", "all-pure"), recorded=recorded)
 
 
 @program("errors/bad-arguments", recorded=False)
-def constructor_fails(watch: Watch) -> None:
-    """The iterator's own: a data set that cannot be pickled for a spawned worker, a generator that
-    is none."""
+def workers_or_the_constructor_fail(watch: Watch) -> None:
+    """A worker that cannot begin, data that cannot be pickled for one, a generator that is none."""
+    caught(lambda: eat(loader_of(watch, Rows(), 1, worker_init_fn=bad_init)))
     caught(lambda: eat(loader_of(watch, BadGetstate(), 1, multiprocessing_context="spawn")))
     caught(lambda: eat(loader_of(watch, Rows(), 0, generator="none")))
 
 
-@program("errors/stack-in-worker", watched=("watch", "all-pure"))
-def a_stack_seen_in_a_worker(watch: Watch) -> None:
-    eat(loader_of(watch, Deep(), 1))
+def stack_in(workers: int) -> Any:
+    return lambda watch: eat(loader_of(watch, Deep(), workers))
 
 
-@program("errors/stack-in-main", watched=("watch", "watch-pure"))
-def a_stack_seen_in_main(watch: Watch) -> None:
-    eat(loader_of(watch, Deep(), 0))
+program("errors/stack-in-worker", watched=("watch", "all-pure"))(stack_in(1))
+program("errors/stack-in-main", watched=("watch", "watch-pure"))(stack_in(0))
+program("errors/too-many-workers")(lambda watch: eat(loader_of(watch, Rows(), 5)))
 
 
 def warned_of_a_wrong_length(watch: Watch, workers: int) -> None:
     loader = loader_of(watch, WrongLength(), workers)
     say("length", len(loader))
     eat(loader)
-
-
-@program("errors/too-many-workers")
-def warned_of_many_workers(watch: Watch) -> None:
-    eat(loader_of(watch, Rows(), 5))
 
 
 @program("errors/warnings-are-errors")
@@ -223,11 +220,10 @@ def hooks_of_the_user(watch: Watch) -> None:
 def traced(watch: Watch) -> None:
     """A profiler's hook sees calls of his own code as often as bare."""
     calls: dict[str, int] = {}
+    own = ("harmless/data.py", "programs/errors.py")
 
     def profile(frame: Any, event: str, argument: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.endswith(
-            ("harmless/data.py", "programs/errors.py")
-        ):
+        if event == "call" and frame.f_code.co_filename.endswith(own):
             calls[frame.f_code.co_name] = calls.get(frame.f_code.co_name, 0) + 1
 
     loader = loader_of(watch, Rows(), 0)
@@ -239,10 +235,6 @@ def traced(watch: Watch) -> None:
 
 def listed(watch: Watch, workers: int) -> None:
     """What a profiler lists, and what a tracer is told of, around whole loops."""
-    import cProfile
-    import importlib.util
-
-    ours = os.path.dirname(importlib.util.find_spec("loaderscope").origin) + os.sep  # type: ignore[union-attr,arg-type,type-var]
     loader = loader_of(watch, Rows(), workers, shuffle=True)
     traced = set()
 
@@ -256,37 +248,21 @@ def listed(watch: Watch, workers: int) -> None:
     sys.settrace(trace)
     eat(loader)
     sys.settrace(None)
-    entries = [entry.code for entry in profiler.getstats() if type(entry.code) is not str]
-    for tool, told in (
-        ("profiler", {(code.co_filename, code.co_name) for code in entries}),
-        ("tracer", traced),
-    ):
+    codes = [entry.code for entry in profiler.getstats() if type(entry.code) is not str]
+    listed = {(code.co_filename, code.co_name) for code in codes}
+    for tool, told in (("profiler", listed), ("tracer", traced)):
         found = {each for each in told if "_weakrefset" not in each[0]}  # as garbage goes
-        own = sorted(
-            f"{os.path.basename(file)} {name}" for file, name in found if file.startswith(ours)
-        )
+        ours = {each for each in found if each[0].startswith(our_folder() + os.sep)}
+        own = sorted(f"{os.path.basename(file)} {name}" for file, name in ours)
         say(f"{tool}: frames of ours", own)
-        say(
-            f"{tool}: others",
-            sorted(f"{file} {name}" for file, name in found if not file.startswith(ours)),
-        )
+        say(f"{tool}: others", sorted(f"{file} {name}" for file, name in found - ours))
 
 
-for workers in (0, 2):
-    for name, function, ways in (
-        ("listed", listed, ("watch", "all")),
-        ("wrong-length", warned_of_a_wrong_length, ("watch", "all-pure")),
-    ):
-
-        def run(watch: Watch, function: Any = function, workers: int = workers) -> None:
-            function(watch, workers)
-
-        program(f"errors/{name}-{workers}", watched=ways)(run)
+for_each("listed", (0, 2), listed, watched=("watch", "all"))
+for_each("wrong-length", (0, 2), warned_of_a_wrong_length, watched=("watch", "all-pure"))
 
 
 class Recursing(Rows):
-    """How much deeper a sample may go, of a limit 60 above the loop."""
-
     def __getitem__(self, index: int) -> Any:
         def down(depth: int) -> int:
             try:
@@ -302,8 +278,8 @@ class Recursing(Rows):
 @program("errors/recursion", watched=("watch", "all-pure"))
 def near_the_limit_of_recursion(watch: Watch) -> None:
     loader = loader_of(watch, Recursing(), 0)
-    before, depth = sys.getrecursionlimit(), len(traceback.extract_stack())
-    sys.setrecursionlimit(depth + 60)
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(traceback.extract_stack()) + 60)
     try:
         for _ in loader:
             pass
@@ -313,9 +289,6 @@ def near_the_limit_of_recursion(watch: Watch) -> None:
 
 @program("errors/fatal", watched=("watch", "all"))
 def killed_by_an_error_in_c(watch: Watch) -> None:
-    """What faulthandler says of it."""
-    import faulthandler
-
     faulthandler.enable()
     for number, _ in enumerate(loader_of(watch, Rows(), 0)):
         if number == 3:

@@ -1,5 +1,4 @@
-"""Code of the user's that bare does not run is not run, and what it raises when asked is not
-raised."""
+"""Code of the user's that bare does not run is not run, and what it raises is not raised."""
 
 from __future__ import annotations
 
@@ -23,8 +22,6 @@ def say_calls() -> None:
 
 
 class RandomLength(Rows):
-    """Draws random numbers to say how long it is."""
-
     def __len__(self) -> int:
         called("__len__")
         torch.rand(1)
@@ -32,8 +29,6 @@ class RandomLength(Rows):
 
 
 class Getitems(Rows):
-    """Gives `__getitems__` when asked for it, and counts how often."""
-
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name != "__getitems__":
             raise AttributeError(name)
@@ -43,14 +38,11 @@ class Getitems(Rows):
 
 class Watched(type):
     def __getattribute__(cls, name: str) -> Any:
-        _calls["of the class"] = _calls.get("of the class", 0) + 1
+        called("of the class")
         return super().__getattribute__(name)
 
 
-class Meta(Rows, metaclass=Watched):
-    pass
-
-
+Meta = Watched("Meta", (Rows,), {})
 NAMES = ("transform", "transforms", "samples", "files", "data", "root", "loader", "cache")
 CURIOUS = (*NAMES, "__class__")
 
@@ -72,35 +64,25 @@ class Properties(Rows):
         raise KeyboardInterrupt("read all")
 
 
-def lazy(kind: type, *names: str) -> dict[str, Any]:
-    """Methods of a batch that does something when it is asked: `_asked`."""
+def lazy(title: str, kind: type, asked: Any = called) -> Any:
+    """A kind of batch that does something when it is asked."""
+    names = ("values", "items", "keys", "__iter__", "__len__", "__getitem__")
 
     def method(name: str) -> Any:
-        return lambda self, *args: self._asked(name.strip("_")) or getattr(kind, name)(self, *args)
+        return lambda self, *args: asked(name.strip("_")) or getattr(kind, name)(self, *args)
 
-    return {name: method(name) for name in names}
-
-
-class Counted:
-    def _asked(self, what: str) -> None:
-        called(what)
+    return type(title, (kind,), {name: method(name) for name in names if hasattr(kind, name)})
 
 
-class Refusing:
-    def _asked(self, what: str) -> None:
-        raise KeyboardInterrupt("a lazy batch was opened")
+def refuse(what: str) -> None:
+    raise KeyboardInterrupt("a lazy batch was opened")
 
 
-_DICT = lazy(dict, "values", "items", "keys", "__iter__", "__len__", "__getitem__")
-_LIST = lazy(list, "__iter__", "__len__", "__getitem__")
-LazyDict = type("LazyDict", (Counted, dict), _DICT)
-FailingDict = type("FailingDict", (Refusing, dict), _DICT)
-LazyList = type("LazyList", (Counted, list), _LIST)
+LazyDict, LazyList = lazy("LazyDict", dict), lazy("LazyList", list)
+FailingDict = lazy("FailingDict", dict, refuse)
 
 
 class Opaque:
-    """A batch that answers no question."""
-
     def __init__(self, samples: Any) -> None:
         object.__setattr__(self, "kept", samples)
 
@@ -110,67 +92,43 @@ class Opaque:
 
 
 class LazyTensor(torch.Tensor):
-    """Counts what is done with it."""
-
     @classmethod
-    def __torch_function__(
-        cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
         called(getattr(function, "__name__", "?"))
         return super().__torch_function__(function, types, args, kwargs or {})
 
 
+def not_here(self: Any, name: str = "it") -> Any:
+    raise ValueError(f"no {name} here")
+
+
 class RaisingCollate:
+    __getattr__ = not_here
+
     def __call__(self, samples: Any) -> Any:
         return samples
-
-    def __getattr__(self, name: str) -> Any:
-        raise ValueError(f"no {name} here")
 
 
 class RaisingSampler(SequentialSampler):
     def __getattribute__(self, name: str) -> Any:
-        if name not in ("data_source", "__iter__", "__len__", "__class__"):
-            raise ValueError(f"no {name} here")
-        return super().__getattribute__(name)
+        allowed = name in ("data_source", "__iter__", "__len__", "__class__")
+        return super().__getattribute__(name) if allowed else not_here(self, name)
 
 
 class RaisingLoader(DataLoader):
-    @property
-    def transform(self) -> Any:
-        raise ValueError("not set up")
+    transform = batch_count = property(not_here)
 
-    @property
-    def batch_count(self) -> Any:
-        raise ValueError("not set up")
+
+def counted(what: str, answer: Any) -> Any:
+    return lambda *_: called(what) or answer
 
 
 class Equal(Rows):
-    """Compares and hashes by running code."""
-
-    def __eq__(self, other: object) -> bool:
-        called("eq")
-        return True
-
-    def __hash__(self) -> int:
-        called("hash")
-        return 1
-
-    def __bool__(self) -> bool:
-        called("bool")
-        return False
-
-    def __repr__(self) -> str:
-        called("repr")
-        return "Equal"
+    __eq__, __hash__ = counted("eq", True), counted("hash", 1)
+    __bool__, __repr__ = counted("bool", False), counted("repr", "Equal")
 
 
-class Named(Rows):
-    pass
-
-
-Named.__module__ = None  # type: ignore[assignment]
-Named.__qualname__ = "a\nname\x1b[31m"
+Named = type("a\nname\x1b[31m", (Rows,), {"__module__": None})
 
 
 class StreamWithLength(IterableDataset):
@@ -231,20 +189,12 @@ def declare(name: str, make: Any, workers: int) -> None:
     def run(watch: Watch) -> None:
         loader = make()
         if workers:
-            loader = type(loader)(
-                loader.dataset,
-                batch_size=4,
-                sampler=loader.sampler,
-                collate_fn=loader.collate_fn,
-                num_workers=1,
-            )
+            same = {name: getattr(loader, name) for name in ("sampler", "collate_fn")}
+            loader = type(loader)(loader.dataset, batch_size=4, num_workers=1, **same)
         _calls.clear()
         loader = watch(loader)
         for _ in range(2):
-            count = 0
-            for _ in loader:
-                count += 1
-            say("count", count)
+            say("count", sum(1 for _ in loader))
         say_calls()
 
     # Each in both forms and by both calls: which code looks at what differs.

@@ -9,6 +9,7 @@ import resource
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,24 +18,18 @@ from torch.utils.data import DataLoader, default_collate
 from ..catalogue import Watch, program, say
 from ..data import KINDS, Rows, digest
 
-MORE_MAPS = 200
-MORE_MB = 20
 YARD_S = 0.08
 
 
-def maps() -> int:
-    with open("/proc/self/maps") as file:
-        return sum(1 for _ in file)
-
-
-def megabytes() -> float:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize() / 1e6
+def held() -> dict[str, float]:
+    """Maps, memory and CPU time of this process."""
+    maps, pages = (Path(f"/proc/self/{name}").read_text() for name in ("maps", "statm"))
+    mb = int(pages.split()[1]) * resource.getpagesize() / 1e6
+    return {"maps": maps.count("\n"), "MB": mb, "CPU s": time.process_time()}
 
 
 def yard() -> float:
-    """CPU time of work that is always the same, of the kinds that are judged: small objects, small
-    files."""
+    """CPU time of work of the kinds that are judged, always the same: small objects and files."""
     began = time.process_time()
     for number in range(400):
         default_collate([(torch.zeros(4), index) for index in range(4)])
@@ -46,28 +41,26 @@ def yard() -> float:
 
 
 class Held:
-    """Maps, memory and CPU time from here on, said as whether they stayed within bounds. Beside
-    other programs the same work takes more CPU time, caches and cores being shared: bounds of it
-    grow as a yard does."""
+    """Whether what is held from here on stays within bounds. Beside other programs the same work takes
+    more CPU time: bounds of it grow as a yard does."""
 
     def __init__(self) -> None:
         self.yards = [yard(), yard()]
         gc.collect()
-        self.maps, self.mb, self.cpu = maps(), megabytes(), time.process_time()
+        self.before = held()
 
-    def judge(self, cpu_s: float, more_maps: int = MORE_MAPS, more_mb: float = MORE_MB) -> None:
+    def judge(self, cpu_s: float, more_maps: int = 200, more_mb: float = 20) -> None:
         """`cpu_s` is where a yard takes YARD_S."""
-        held = {
-            "maps": maps() - self.maps,
-            "MB": megabytes() - self.mb,
-            "CPU s": time.process_time() - self.cpu,
-        }
+        more = {name: value - self.before[name] for name, value in held().items()}
         slowed = max(1.0, max(*self.yards, yard(), yard()) / YARD_S)
         limits = {"maps": more_maps, "MB": more_mb, "CPU s": cpu_s * slowed}
-        say(
-            "beyond bounds",
-            {name: round(value) for name, value in held.items() if value > limits[name]},
-        )
+        beyond = {name: round(value) for name, value in more.items() if value > limits[name]}
+        say("beyond bounds", beyond)
+
+
+def through(loader: Any) -> None:
+    for batch in loader:
+        torch.is_tensor(batch)
 
 
 @program("many/iterators-alive", watched=("watch", "all-pure"), alone=True, limit_s=400)
@@ -75,11 +68,11 @@ def five_thousand_iterators(watch: Watch) -> None:
     """All at work at once. Bare, an iterator takes some 7 kB."""
     loader = watch(DataLoader(Rows(8), batch_size=4))
     next(iter(loader))
-    held = Held()
+    since = Held()
     alive: list[Any] = [iter(loader) for _ in range(5000)]
     found = [digest(next(iterator)) for iterator in alive]
     say("batches", digest(found))
-    held.judge(cpu_s=20, more_mb=150)
+    since.judge(cpu_s=20, more_mb=150)
 
 
 @program("many/different-loaders", watched=("watch", "all-pure"), alone=True, limit_s=400)
@@ -91,53 +84,36 @@ def fifteen_hundred_loaders(watch: Watch) -> None:
         for _ in range(count):
             size = len(kept) + 1
             kept.append(watch(DataLoader(Rows(4), batch_size=size, drop_last=bool(size % 2))))
-            for batch in kept[-1]:
-                torch.is_tensor(batch)
+            through(kept[-1])
 
     add(100)
-    held = Held()
+    since = Held()
     add(1400)
-    held.judge(cpu_s=3)
+    since.judge(cpu_s=3)
 
 
-@program("many/equal-loaders", alone=True, limit_s=400)
-def the_same_loader_again_and_again(watch: Watch) -> None:
-    """A loader built anew for each of 1,000 epochs, as some loops do."""
-    for batch in watch(DataLoader(Rows(4), batch_size=4)):
-        torch.is_tensor(batch)
-    held = Held()
-    for _ in range(1000):
-        for batch in watch(DataLoader(Rows(4), batch_size=4)):
-            torch.is_tensor(batch)
-    held.judge(cpu_s=6)
+def declare(name: str, first: int, more: int, bounds: Any, anew: bool = False, **how: Any) -> None:
+    def run(watch: Watch) -> None:
+        def made() -> Any:
+            return watch(DataLoader(Rows(4), batch_size=4, **how))
+
+        loader = made()
+        for _ in range(first):
+            through(loader)
+        since = Held()
+        for _ in range(more):
+            through(made() if anew else loader)
+        since.judge(**bounds)
+
+    program(f"many/{name}", alone=True, limit_s=400)(run)
 
 
-@program("many/short-epochs-of-workers", alone=True, limit_s=400)
-def many_epochs_of_kept_workers(watch: Watch) -> None:
-    loader = watch(DataLoader(Rows(4), batch_size=4, num_workers=1, persistent_workers=True))
-    next(iter(loader))
-    held = Held()
-    for _ in range(1500):
-        for batch in loader:
-            torch.is_tensor(batch)
-    held.judge(cpu_s=10)
-
-
-@program("many/epochs-of-new-workers", alone=True, limit_s=400)
-def many_epochs_that_start_workers(watch: Watch) -> None:
-    """What a recorded process holds beyond a bare one is there after the first of them (33 maps:
-    six compiled modules of five each, a lane, two of malloc's), and no epoch adds to it."""
-    loader = watch(DataLoader(Rows(4), batch_size=4, num_workers=1))
-
-    def run(epochs: int) -> None:
-        for _ in range(epochs):
-            for batch in loader:
-                torch.is_tensor(batch)
-
-    run(10)
-    held = Held()
-    run(60)
-    held.judge(cpu_s=60, more_maps=10)
+KEPT = {"num_workers": 1, "persistent_workers": True}
+declare("equal-loaders", 1, 1000, {"cpu_s": 6}, anew=True)  # one for each epoch, as some loops do
+declare("short-epochs-of-workers", 1, 1500, {"cpu_s": 10}, **KEPT)
+# What a recorded process holds beyond a bare one is there after the first ten (33 maps: six compiled
+# modules of five each, a lane, two of malloc's), and no epoch adds to it.
+declare("epochs-of-new-workers", 10, 60, {"cpu_s": 60, "more_maps": 10}, num_workers=1)
 
 
 class Fails(Rows):
@@ -151,7 +127,7 @@ class Fails(Rows):
 def three_thousand_batches_of_each_kind(watch: Watch) -> None:
     """Whole epochs, epochs that are left and those that fail leave no object behind with a batch."""
 
-    def through(loader: Any, epochs: int) -> None:
+    def epochs_of(loader: Any, epochs: int) -> None:
         for epoch in range(epochs):
             with suppress(ValueError):
                 for count, _ in enumerate(loader):
@@ -163,10 +139,10 @@ def three_thousand_batches_of_each_kind(watch: Watch) -> None:
     loaders["workers"] = KINDS["persistent"](Rows(400), num_workers=1)
     for name, bare in loaders.items():
         loader = watch(bare)
-        through(loader, 10)
+        epochs_of(loader, 10)
         gc.collect()
         before = sys.getallocatedblocks()
-        through(loader, 40)
+        epochs_of(loader, 40)
         gc.collect()
         say(f"objects left by {name}", sys.getallocatedblocks() - before > 1500)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +15,7 @@ from torch.utils.data import DataLoader
 
 from ..catalogue import Watch, program, say
 from ..data import Rows, Stream, eat
+from .table import Preempted
 
 # When, in seconds from just before `watch`; what kind of moment a program draws is its caller's.
 MOMENT = "HARMLESS_MOMENT"
@@ -20,10 +23,6 @@ MOMENT = "HARMLESS_MOMENT"
 
 def moment() -> float:
     return float(os.environ.get(MOMENT, "0.1"))
-
-
-class Preempted(Exception):
-    pass
 
 
 def raising(kind: type[BaseException]) -> Callable[[int, Any], None]:
@@ -36,8 +35,7 @@ def raising(kind: type[BaseException]) -> Callable[[int, Any], None]:
 class Manager:
     """A handler that is a method, as frameworks have them."""
 
-    def __init__(self) -> None:
-        self.calls = 0
+    calls = 0
 
     def handle(self, number: int, frame: Any) -> None:
         self.calls += 1
@@ -46,27 +44,20 @@ class Manager:
 
 def endless(watch: Watch, workers: int, stream: bool = False) -> Iterator[Any]:
     """Batches without end, each loader's anew: openings of iterators are moments too."""
-    rows = Rows(400, pause_s=0.0002)
+    rows: Any = Rows(400, pause_s=0.0002)
+    rows = Stream(rows) if stream else rows
     while True:
-        yield from watch(
-            DataLoader(Stream(rows) if stream else rows, batch_size=4, num_workers=workers)
-        )
+        yield from watch(DataLoader(rows, batch_size=4, num_workers=workers))
 
 
-def arrives(
-    number: int,
-    kind: type[BaseException],
-    workers: int,
-    stream: bool,
-    set_: Callable[[float], None],
-) -> Any:
+def arrives(kind: Any, workers: int = 0, stream: bool = False, by_child: bool = False) -> Any:
     """Trains until the signal's exception arrives, and for a little while if it never does."""
 
     def run(watch: Watch) -> None:
-        signal.signal(number, raising(kind))
+        signal.signal(signal.SIGTERM if by_child else signal.SIGALRM, raising(kind))
         deadline = time.monotonic() + moment() + 2
         try:
-            set_(moment())
+            (terminated_by_another if by_child else alarm)(moment())
             for _ in endless(watch, workers, stream):
                 if time.monotonic() > deadline:
                     say("arrived", "never")
@@ -96,37 +87,26 @@ def terminated_by_another(after: float) -> None:
 
 
 # How far the loop came when it was interrupted.
-BY_CHANCE = (
-    "batches",
-    "end random state of torch",
-    "end random state of numpy",
-    "end random state of random",
-    "end maps",
-    "end descriptors",
-    "end threads",
-    "end children",
-    "end active children",
-    "end waited for",
-    "end shared memory",
-    "left running",
-    "stderr",
-)
+_LEFT = ("descriptors", "threads", "children", "active children", "waited for", "shared memory")
+_STATES = (f"random state of {name}" for name in ("torch", "numpy", "random"))
+_ENDS = (f"end {name}" for name in ("maps", *_STATES, *_LEFT))
+BY_CHANCE = ("batches", *_ENDS, "left running", "stderr")
 
 # Judged at many moments, see test_signals_at_moments.py; here at one.
 AT_MOMENTS = {
-    "moments/alarm": arrives(signal.SIGALRM, Preempted, 0, False, alarm),
-    "moments/alarm-stream": arrives(signal.SIGALRM, Preempted, 0, True, alarm),
-    "moments/alarm-workers": arrives(signal.SIGALRM, Preempted, 1, False, alarm),
-    "moments/alarm-timeout-error": arrives(signal.SIGALRM, TimeoutError, 0, False, alarm),
-    "moments/alarm-interrupt": arrives(signal.SIGALRM, KeyboardInterrupt, 0, False, alarm),
-    "moments/sigterm-exit": arrives(signal.SIGTERM, SystemExit, 0, False, terminated_by_another),
+    "alarm": arrives(Preempted),
+    "alarm-stream": arrives(Preempted, stream=True),
+    "alarm-workers": arrives(Preempted, workers=1),
+    "alarm-timeout-error": arrives(TimeoutError),
+    "alarm-interrupt": arrives(KeyboardInterrupt),
+    "sigterm-exit": arrives(SystemExit, by_child=True),
 }
 for name, function in AT_MOMENTS.items():
-    # torch sets a handler of SIGCHLD when it starts workers, which a signal may forestall; Python
-    # drops what is raised in its callbacks around their fork. Both are judged with that in mind by
-    # test_signals_at_moments.
+    # A signal may forestall torch's handler of SIGCHLD; Python drops what is raised in its callbacks
+    # around a fork. test_signals_at_moments judges both with that in mind.
     unjudged = (*BY_CHANCE, "end handlers", "arrived") if "workers" in name else BY_CHANCE
-    program(name, watched=("watch", "all-pure"), recorded=False, unjudged=unjudged)(function)
+    how = {"watched": ("watch", "all-pure"), "recorded": False, "unjudged": unjudged}
+    program(f"moments/{name}", **how)(function)
 
 
 @program("signals/method-handler")
@@ -169,8 +149,6 @@ def a_handler_that_only_counts(watch: Watch) -> None:
 @program("signals/wakeup-descriptor")
 def signals_by_descriptor(watch: Watch) -> None:
     """As asyncio and servers read them: nothing must be written there that was not sent."""
-    import socket
-
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     before = signal.set_wakeup_fd(theirs.fileno())
@@ -237,12 +215,6 @@ program("signals/killed")(ended_by(signal.SIGKILL, 0))
 
 @program("signals/at-the-end")
 def handled_at_exit(watch: Watch) -> None:
-    """Interrupted in its last moments: atexit functions run, and what they are interrupted by
-    shows."""
-    import atexit
-
-    def last() -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-
+    """Interrupted in its last moments: atexit functions run, and what interrupts them shows."""
     eat(watch(DataLoader(Rows(), batch_size=4)))
-    atexit.register(last)
+    atexit.register(os.kill, os.getpid(), signal.SIGINT)

@@ -1,7 +1,5 @@
-"""Most programs: loaders of each kind, with and without workers, times what may happen to a loop.
-
-Named `loops/KIND-WORKERS-EVENT`, and `starts/METHOD-KIND-EVENT` where workers are not forked.
-"""
+"""Most programs: loaders of each kind, times what may happen to a loop: `loops/KIND-WORKERS-EVENT`, and
+`starts/METHOD-KIND-EVENT` where workers are not forked."""
 
 from __future__ import annotations
 
@@ -26,11 +24,11 @@ from ..data import KINDS, Rows, digest, eat
 BAD = 10  # of the samples a process makes
 
 Make = Callable[..., Any]  # a watched loader over these rows
+Event = Callable[[Make], None]
 
 
 class Failing(Rows):
-    """Fails at a sample of the third batch, whatever the order; each worker counts for itself.
-    Still: at one sample."""
+    """Fails at a sample of the third batch, as each worker counts; still: at one sample."""
 
     made = 0
 
@@ -113,59 +111,25 @@ def left_early(make: Make) -> None:
         eat(loader, most)
 
 
-def sample_fails(make: Make) -> None:
-    loader = make(Failing())
-    caught(lambda: eat(loader))
-
-
-def sample_fails_uncaught(make: Make) -> None:
-    eat(make(Failing()))
-
-
-def sample_stops(make: Make) -> None:
-    caught(lambda: eat(make(Stopping())))
-
-
-def collate_fails(make: Make) -> None:
-    caught(lambda: eat(make(Rows(), collate_fn=BadCollate())))
-
-
-def loop_fails(make: Make) -> None:
+def after_three(make: Make, act: Callable[[], Any]) -> None:
     for count, batch in enumerate(make(Rows())):
         say("batch", digest(batch))
         if count == 2:
-            raise RuntimeError("the model diverged")
+            act()
 
 
-def loop_exits(make: Make) -> None:
-    for count, _ in enumerate(make(Rows())):
-        if count == 2:
-            sys.exit(3)
+def diverge() -> None:
+    raise RuntimeError("the model diverged")
 
 
-def ctrl_c(make: Make) -> None:
-    for count, batch in enumerate(make(Rows())):
-        say("batch", digest(batch))
-        if count == 2:
-            os.kill(os.getpid(), signal.SIGINT)
-
-
-def terminated(make: Make) -> None:
-    for count, _ in enumerate(make(Rows())):
-        if count == 2:
-            os.kill(os.getpid(), signal.SIGTERM)
+def terminate() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def preempted(make: Make) -> None:
     signal.signal(signal.SIGTERM, preempt)
     loader = make(Rows())
-
-    def run() -> None:
-        for count, _ in enumerate(loader):
-            if count == 2:
-                os.kill(os.getpid(), signal.SIGTERM)
-
-    caught(run)
+    caught(lambda: after_three(lambda rows: loader, terminate))
     eat(loader)
 
 
@@ -177,22 +141,19 @@ def worker_killed(make: Make) -> None:
         say("error", str(error))
 
 
-def worker_leaves(make: Make) -> None:
-    caught(lambda: eat(make(Leaving())))
-
-
 def forked(make: Make) -> None:
     """Half way, a child goes through the same loader from the beginning."""
     loader = make(Rows())
-    for count, batch in enumerate(loader):
-        say("batch", digest(batch))
-        if count == 2:
-            child = os.fork()
-            if child == 0:
-                torch.manual_seed(5)
-                eat(loader)
-                os._exit(7)
-            say("child", os.waitpid(child, 0)[1])
+
+    def fork() -> None:
+        child = os.fork()
+        if child == 0:
+            torch.manual_seed(5)
+            eat(loader)
+            os._exit(7)
+        say("child", os.waitpid(child, 0)[1])
+
+    after_three(lambda rows: loader, fork)
 
 
 def collected(make: Make) -> None:
@@ -201,10 +162,6 @@ def collected(make: Make) -> None:
         for batch in loader:
             say("batch", digest(batch))
             gc.collect()
-
-
-def warned(make: Make) -> None:
-    eat(make(Warning_()))
 
 
 def together(make: Make) -> None:
@@ -223,11 +180,10 @@ def copied(make: Make) -> None:
 def dropped(make: Make) -> None:
     """Iterators let go of at once, half way and in a cycle, and loaders with them."""
     next(iter(make(Rows())))
-    iterator = iter(make(Rows()))
-    next(iterator)
-    cycle = [iterator]
-    cycle.append(cycle)  # type: ignore[arg-type]
-    del iterator, cycle
+    cycle: list[Any] = [iter(make(Rows()))]
+    next(cycle[0])
+    cycle.append(cycle)
+    del cycle
     gc.collect()
     eat(make(Rows()))
 
@@ -248,9 +204,28 @@ def shown(make: Make) -> None:
     say("collate", [same, getattr(loader.collate_fn, "__qualname__", "")])
 
 
-FAILING = (twice, left_early, sample_fails, sample_fails_uncaught, sample_stops, collate_fails)
-ENDING = (loop_fails, loop_exits, ctrl_c, terminated, preempted, worker_killed, worker_leaves)
-LOOKING = (forked, collected, warned, together, copied, dropped, shown)
+EVENTS: dict[str, Event] = {
+    "twice": twice,
+    "left_early": left_early,
+    "sample_fails": lambda make: caught(lambda: eat(make(Failing()))),
+    "sample_fails_uncaught": lambda make: eat(make(Failing())),
+    "sample_stops": lambda make: caught(lambda: eat(make(Stopping()))),
+    "collate_fails": lambda make: caught(lambda: eat(make(Rows(), collate_fn=BadCollate()))),
+    "loop_fails": lambda make: after_three(make, diverge),
+    "loop_exits": lambda make: after_three(make, lambda: sys.exit(3)),
+    "ctrl_c": lambda make: after_three(make, lambda: os.kill(os.getpid(), signal.SIGINT)),
+    "terminated": lambda make: after_three(make, terminate),
+    "preempted": preempted,
+    "worker_killed": worker_killed,
+    "worker_leaves": lambda make: caught(lambda: eat(make(Leaving()))),
+    "forked": forked,
+    "collected": collected,
+    "warned": lambda make: eat(make(Warning_())),
+    "together": together,
+    "copied": copied,
+    "dropped": dropped,
+    "shown": shown,
+}
 
 # Kinds in full; of the others, every so many an event, so that each meets several.
 IN_FULL = {("map", 0), ("map", 2), ("stateful", 0), ("stream", 2)}
@@ -259,68 +234,59 @@ EVERY = 6
 # Where only a signal decides how far others came, or which of two workers was first.
 SAID = ("error", "traceback", "batches")
 UNJUDGED = {
-    worker_killed: ("stderr",),
+    "worker_killed": ("stderr",),
     # Torch's SIGCHLD handler raises wherever the main process is then: past the program's `except`
     # too (one of 36 bare runs), or before a first batch.
-    worker_leaves: ("stderr", "status", *SAID, "end threads", "end descriptors"),
+    "worker_leaves": ("stderr", "status", *SAID, "end threads", "end descriptors"),
     # Pipes of workers that are let go are closed sooner or later: bare runs ended with 8 to 14
     # descriptors (11 of a stateful stream), or with 6 to 10 (24 of plain loaders).
-    dropped: ("end descriptors",),
+    "dropped": ("end descriptors",),
+}
+# Of two workers that fail, it is chance whose error comes first.
+ONE_WORKER = (
+    "sample_fails",
+    "sample_fails_uncaught",
+    "sample_stops",
+    "collate_fails",
+    "worker_leaves",
+)
+# Of these kinds settings can be changed in mid-epoch; the others are left as they are.
+SWITCHED = set(KINDS) - {"stream", "stateful", "statestream"}
+# Which process of how many warns or dies is what settings are about. And torch's workers miss the
+# end of a parent that is killed as it starts them, which new settings do more often.
+BY_SETTINGS = ("warned", "worker_killed", "worker_leaves", "terminated")
+# A spawned worker imports torch, which takes seconds.
+STARTED = {
+    "spawn": "map-left_early stream-sample_fails stateful-ctrl_c persistent-twice",
+    "forkserver": "map-sample_fails whole-preempted stream-collate_fails persistent-warned",
 }
 
 
 def declare(
-    name: str, kind: str, event: Callable[[Make], None], given: dict[str, Any], **how: Any
+    name: str, kind: str, what: str, given: dict[str, Any], tuned: bool, **how: Any
 ) -> None:
     def run(watch: Watch) -> None:
-        event(lambda rows, **more: watch(KINDS[kind](rows, **given, **more)))
+        EVENTS[what](lambda rows, **more: watch(KINDS[kind](rows, **given, **more)))
 
-    recorded = event is not worker_leaves
-    program(name, unjudged=UNJUDGED.get(event, ()) if given else (), recorded=recorded, **how)(run)
-
-
-def declare_all() -> None:
-    for place, kind in enumerate(KINDS):
-        for number, event in enumerate((*FAILING, *ENDING, *LOOKING)):
-            for workers in (0, 2):
-                chosen = (kind, workers) in IN_FULL or (number + place + workers) % EVERY == 0
-                only_workers = event is worker_killed or kind == "persistent"
-                if not chosen or (only_workers and not workers):
-                    continue
-                workers = min(workers, 1 if event in ONE_WORKER else 2)  # noqa: PLW2901
-                given = {"num_workers": workers} if workers else {}
-                name = f"loops/{kind}-{workers}-{event.__name__}"
-                tuned = (number + workers // 2) % 2 == 0 and is_switched(kind, event)
-                declare(name, kind, event, given, counts_sigchld=not workers, tuned=tuned)
-    for method, kinds in STARTED.items():
-        for kind, event in kinds:
-            given = {"num_workers": 1, "multiprocessing_context": method}
-            name, tuned = f"starts/{method}-{kind}-{event.__name__}", is_switched(kind, event)
-            declare(name, kind, event, given, limit_s=120, tuned=tuned)
+    how |= {
+        "recorded": what != "worker_leaves",
+        "unjudged": UNJUDGED.get(what, ()) if given else (),
+    }
+    tuned = tuned and kind in SWITCHED and what not in BY_SETTINGS
+    program(f"{name}-{what}", tuned=tuned, **how)(run)
 
 
-def is_switched(kind: str, event: Callable[[Make], None]) -> bool:
-    return kind in SWITCHED and event not in BY_SETTINGS
-
-
-# Of two workers that fail, it is chance whose error comes first.
-ONE_WORKER = (sample_fails, sample_fails_uncaught, sample_stops, collate_fails, worker_leaves)
-
-# Of these kinds settings can be changed in mid-epoch; the others are left as they are, and run
-# watched.
-SWITCHED = set(KINDS) - {"stream", "stateful", "statestream"}
-
-# Which process of how many warns or dies is what settings are about. And torch's workers do not
-# notice the end of a parent that is killed in the very moment it starts them, which new settings do
-# more often.
-BY_SETTINGS = (warned, worker_killed, worker_leaves, terminated)
-
-# A spawned worker imports torch, which takes seconds.
-STARTED: dict[str, tuple[tuple[str, Callable[[Make], None]], ...]] = {
-    "spawn": (("map", left_early), ("stream", sample_fails), ("stateful", ctrl_c)),
-    "forkserver": (("map", sample_fails), ("whole", preempted), ("stream", collate_fails)),
-}
-STARTED["spawn"] += (("persistent", twice),)
-STARTED["forkserver"] += (("persistent", warned),)
-
-declare_all()
+for place, kind in enumerate(KINDS):
+    for number, what in enumerate(EVENTS):
+        for workers in (0, 2):
+            chosen = (kind, workers) in IN_FULL or (number + place + workers) % EVERY == 0
+            only_workers = what == "worker_killed" or kind == "persistent"
+            if chosen and (workers or not only_workers):
+                some = min(workers, 1 if what in ONE_WORKER else 2)
+                given = {"num_workers": some} if some else {}
+                tuned = (number + some // 2) % 2 == 0
+                declare(f"loops/{kind}-{some}", kind, what, given, tuned, counts_sigchld=not some)
+for method, programs in STARTED.items():
+    for kind, what in (each.split("-") for each in programs.split()):
+        given = {"num_workers": 1, "multiprocessing_context": method}
+        declare(f"starts/{method}-{kind}", kind, what, given, True, limit_s=120)

@@ -1,36 +1,27 @@
-"""Loops that talk back to their loader: what the loop or a fetch changes, when, and where it is
-kept.
+"""Loops that talk back to their loader: what the loop or a fetch changes, when, and where.
 
 Named `talk/WHAT-WHEN-WORKERS`. All run bare, and tuned: as tuning decides, and with other settings
-every two batches. What the loop changes, it changes with each batch from the first on, from the
-middle of the second epoch on, once there, or between epochs.
+every two batches. The loop changes things with each batch, from the middle of the second epoch on,
+once there, or between epochs.
 """
 
 from __future__ import annotations
 
-import collections
 import itertools
 import os
 import random
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import (
-    BatchSampler,
-    DataLoader,
-    Dataset,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    Subset,
-    SubsetRandomSampler,
-)
+from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, Sampler, Subset
 
 from ..catalogue import DECIDES, RESTLESS, Watch, program, say
 from ..data import digest
@@ -38,7 +29,6 @@ from ..data import digest
 LENGTH, BATCH, EPOCHS = 144, 4, 3
 SAMPLE_S = 0.0004
 PER_EPOCH = LENGTH // BATCH
-
 After = Callable[[int, Any], Any]  # what the loop does with its so manieth batch
 
 
@@ -59,14 +49,23 @@ class Samples(Dataset):
         return index
 
 
-def going(loader: Any, after: After = lambda step, batch: None) -> None:
-    """All epochs; what the loop does after each batch."""
+def place(read: Any, change: Any = None, **held: Any) -> Callable[[], Any]:
+    """Makes data whose samples are `read`, and what the loop does to it at step k (`change`)."""
+    return lambda: type("Place", (Samples,), {"read": read, "change": change})(**held)
+
+
+def nothing(*_: Any) -> None: ...
+
+
+def going(loader: Any, after: After = nothing, ended: Callable[[int], Any] = nothing) -> None:
+    """All epochs; what the loop does after each batch, and when an epoch has ended."""
     step = 0
     for _ in range(EPOCHS):
         for batch in loader:
             say("batch", digest(batch))
             step += 1
             after(step, batch)
+        ended(step)
 
 
 def shuffled(data: Any, workers: int, **more: Any) -> DataLoader:
@@ -74,7 +73,6 @@ def shuffled(data: Any, workers: int, **more: Any) -> DataLoader:
 
 
 def talks(name: str, run: Callable[..., None], *workers: int) -> None:
-    """A program for each number of workers."""
     for number in workers:
 
         def watched(watch: Watch, number: int = number) -> None:
@@ -89,18 +87,7 @@ def both(run: Callable[[Watch, int], None]) -> None:
     talks(run.__name__.replace("_", "-"), run, 0, 2)
 
 
-# Places where the loop may change what the data set reads: data sets, and what the loop does at step
-# k (`change`).
-
-
-class Attribute(Samples):
-    level = 0
-
-    def read(self, index: int) -> Any:
-        return index * self.level
-
-    def change(self, step: int) -> None:
-        self.level += 1
+# Places where the loop may change what the data set reads.
 
 
 class Scale:
@@ -110,16 +97,6 @@ class Scale:
         return value * self.factor
 
 
-class Transformed(Samples):
-    def read(self, index: int) -> Any:
-        for each in self.transforms:
-            index = each(index)
-        return index
-
-    def change(self, step: int) -> None:
-        self.transforms[1].factor += 1
-
-
 class Classed(Samples):
     rate = 1
 
@@ -127,40 +104,18 @@ class Classed(Samples):
         return index * Classed.rate
 
     def change(self, step: int) -> None:
-        Classed.rate += 1
+        Classed.rate = step
 
 
 class Options:  # no method of it tells whose code it is
     rate = 1
 
 
-class ByOptions(Samples):
-    def read(self, index: int) -> Any:
-        return index * Options.rate
-
-    def change(self, step: int) -> None:
-        Options.rate += 1
-
-
 RATE = 1
-
-
-class Globalled(Samples):
-    def read(self, index: int) -> Any:
-        return scaled(index)
-
-    def change(self, step: int) -> None:
-        global RATE
-        RATE += 1
 
 
 def scaled(value: int) -> int:
     return value * RATE
-
-
-class Calling(Samples):
-    def read(self, index: int) -> Any:
-        return self.function(index)
 
 
 def closure() -> Any:
@@ -169,106 +124,80 @@ def closure() -> Any:
     def read(index: int) -> int:
         return index * level
 
-    def change(step: int) -> None:
+    def change(data: Any, step: int) -> None:
         nonlocal level
         level += 1
 
-    return Calling(function=read), change
+    return place(lambda d, k: d.function(k), change, function=read)()
 
 
-class Listed(Samples):
-    def read(self, index: int) -> Any:
-        return self.items[100 + index]
-
-    def change(self, step: int) -> None:
-        self.items[100 + step % LENGTH] += 1
+def read_arrays(data: Any, index: int) -> Any:
+    return int(data.values[index]), int(data.tensor[index])
 
 
-class Grown(Samples):
-    def read(self, index: int) -> Any:
-        return index + len(self.seen)
-
-    def change(self, step: int) -> None:
-        self.seen.append(step)
+def change_values(data: Any, step: int) -> None:
+    data.values[step % 5 : LENGTH : 5] += 1
 
 
-class Arrays(Samples):
-    def __init__(self, size: int = LENGTH) -> None:
-        self.values = np.arange(size)
-        self.tensor = torch.arange(size)
-
-    def read(self, index: int) -> Any:
-        return int(self.values[index]), int(self.tensor[index])
-
-    def change(self, step: int) -> None:
-        self.values[step % 5 : LENGTH : 5] += 1
+def arrays(change: Any, size: int) -> Callable[[], Any]:
+    return place(read_arrays, change, values=np.arange(size), tensor=torch.arange(size))
 
 
-class ByTensor(Arrays):
-    def change(self, step: int) -> None:
-        self.tensor[step % 5 :: 5] += 1
+def by_model() -> Any:
+    model = torch.nn.Linear(1, 1, bias=False)
+    torch.nn.init.ones_(model.weight)
 
-
-class ByModel(Samples):
-    def __init__(self) -> None:
-        self.model = torch.nn.Linear(1, 1, bias=False)
-        torch.nn.init.ones_(self.model.weight)
-
-    def read(self, index: int) -> Any:
+    def read(data: Any, index: int) -> Any:
         with torch.no_grad():
-            return self.model(torch.tensor([float(index)]))
+            return data.model(torch.tensor([float(index)]))
 
-    def change(self, step: int) -> None:
-        optimizer = torch.optim.SGD(self.model.parameters(), 0.01)
+    def change(data: Any, step: int) -> None:
+        optimizer = torch.optim.SGD(data.model.parameters(), 0.01)
         optimizer.zero_grad()
-        self.model(torch.ones(1, 1)).sum().backward()
+        data.model(torch.ones(1, 1)).sum().backward()
         optimizer.step()
 
-
-class OfEnvironment(Samples):
-    def read(self, index: int) -> Any:
-        return index * int(os.environ.get("TALKBACK_RATE", "1"))
-
-    def change(self, step: int) -> None:
-        os.environ["TALKBACK_RATE"] = str(step)
+    return place(read, change, model=model)()
 
 
-class OfFile(Samples):
-    def __init__(self) -> None:
-        self.change(1)
-
-    def read(self, index: int) -> Any:
-        with open("level") as file:
-            return index * int(file.read())
-
-    def change(self, step: int) -> None:
-        with open("level", "w") as file:
-            file.write(str(step))
+def of_file() -> Any:
+    Path("level").write_text("1")
+    return place(
+        lambda d, k: k * int(Path("level").read_text()),
+        lambda d, k: Path("level").write_text(str(k)),
+    )()
 
 
-class Reseeded(Samples):
-    def read(self, index: int) -> Any:
-        return random.Random(hash((self.seed.getstate()[1][:3], index))).random()
-
-    def change(self, step: int) -> None:
-        self.seed.seed(step)
+def read_seeded(data: Any, index: int) -> Any:
+    return random.Random(hash((data.seed.getstate()[1][:3], index))).random()
 
 
 PLACES: dict[str, Callable[[], Any]] = {
-    "attribute": lambda: Attribute(level=1),
-    "transform": lambda: Transformed(transforms=[Scale(), Scale()]),
+    "attribute": place(lambda d, k: k * d.level, lambda d, k: setattr(d, "level", k), level=1),
+    "transform": place(
+        lambda d, k: d.transforms[1](d.transforms[0](k)),
+        lambda d, k: setattr(d.transforms[1], "factor", k),
+        transforms=[Scale(), Scale()],
+    ),
     "class": Classed,
-    "options": ByOptions,
-    "global": Globalled,
+    "options": place(lambda d, k: k * Options.rate, lambda d, k: setattr(Options, "rate", k)),
+    "global": place(lambda d, k: scaled(k), lambda d, k: globals().update(RATE=k)),
     "closure": closure,
-    "item": lambda: Listed(items=[1] * 300),
-    "appended": lambda: Grown(seen=collections.deque(maxlen=1000)),
-    "large-array": lambda: Arrays(200_000),
-    "tensor": ByTensor,
-    "weights": ByModel,
-    "environment": OfEnvironment,
-    "file": OfFile,
-    "generator": lambda: Reseeded(seed=random.Random(1)),
+    "item": place(
+        lambda d, k: d.items[100 + k],
+        lambda d, k: d.items.__setitem__(100 + k % LENGTH, -1),
+        items=[1] * 300,
+    ),
+    "appended": place(lambda d, k: k + len(d.seen), lambda d, k: d.seen.append(k), seen=deque()),
+    "large-array": arrays(change_values, 200_000),
+    "tensor": arrays(lambda d, k: d.tensor[k % 5 :: 5].add_(1), LENGTH),
+    "weights": by_model,
+    "environment": place(
+        lambda d, k: k * int(os.environ.get("TALKBACK_RATE", "1")),
+        lambda d, k: os.environ.update(TALKBACK_RATE=str(k)),
+    ),
+    "file": of_file,
+    "generator": place(read_seeded, lambda d, k: d.seed.seed(k), seed=random.Random(1)),
 }
 
 # When the loop changes it: at which steps, after a batch, or at ends of epochs.
@@ -281,24 +210,17 @@ WHEN: dict[str, Callable[[int], bool]] = {
 
 
 def loop_changes(make: Callable[[], Any], when: str, watch: Watch, workers: int) -> None:
-    made = make()
-    data, change = made if type(made) is tuple else (made, made.change)
+    data = make()
     loader = watch(shuffled(data, workers))
-    step = 0
-    for _ in range(EPOCHS):
-        for batch in loader:
-            say("batch", digest(batch))
-            step += 1
-            if when != "epoch" and WHEN[when](step):
-                change(step)
-        if when == "epoch":
-            change(step)
+    if when == "epoch":
+        going(loader, ended=data.change)
+    else:
+        going(loader, lambda step, batch: data.change(step) if WHEN[when](step) else None)
 
 
 for _number, (_place, _make) in enumerate(PLACES.items()):
     for _when in (*WHEN, "epoch"):
-        # By turns without workers and with. A file that workers read while the loop writes it: what
-        # bare workers read is chance.
+        # By turns without workers and with. What they read of a file that the loop writes is chance.
         _number += 1
         _workers = _number % 2 * 2 if _place != "file" else 0
         talks(f"{_place}-{_when}", partial(loop_changes, _make, _when), _workers)
@@ -307,99 +229,61 @@ for _number, (_place, _make) in enumerate(PLACES.items()):
 # What a fetch changes.
 
 
-class Counting(Samples):
+def counting(data: Any, index: int) -> Any:
     """Its samples do not show it."""
-
-    count = 0
-
-    def read(self, index: int) -> Any:
-        self.count += 1
-        return index
+    data.count += 1
+    return index
 
 
-class Numbered(Counting):
-    def read(self, index: int) -> Any:
-        return super().read(index), self.count
+def numbered(data: Any, index: int) -> Any:
+    data.count += 1
+    return index, data.count
 
 
 class CountedInClass(Samples):
-    count = 0
+    in_class = 0
 
     def read(self, index: int) -> Any:
-        CountedInClass.count += 1
+        CountedInClass.in_class += 1
         return index
 
 
-class Remembering(Samples):
-    def read(self, index: int) -> Any:
-        if index not in self.kept:
-            self.kept[index] = index * index
-        return self.kept[index]
+# Random augmentation, of every kind of generator.
+DRAWN: dict[str, Callable[[Any, int], Any]] = {
+    "torch": lambda d, k: torch.rand(1).item(),
+    "numpy": lambda d, k: np.random.rand(),
+    "python": lambda d, k: random.random(),
+    "late": lambda d, k: torch.rand(1).item() if k >= LENGTH - 12 else 0.0,
+    "own-torch": lambda d, k: torch.rand(1, generator=d.torchs).item(),
+    "own-numpy": lambda d, k: d.numpys.random(),
+    "own-python": lambda d, k: d.pythons.random(),
+}
+OWN = {
+    "torchs": torch.Generator().manual_seed(5),
+    "numpys": np.random.default_rng(5),
+    "pythons": random.Random(5),
+}
 
 
-class Drawing(Samples):
-    """Random augmentation, of every kind of generator."""
-
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self.torchs = torch.Generator().manual_seed(5)
-        self.numpys = np.random.default_rng(5)
-        self.pythons = random.Random(5)
-
-    def read(self, index: int) -> Any:
-        if self.kind == "late" and index < LENGTH - 12:
-            return 0.0
-        return {
-            "torch": lambda: torch.rand(1).item(),
-            "numpy": np.random.rand,
-            "python": random.random,
-            "late": lambda: torch.rand(1).item(),
-            "own-torch": lambda: torch.rand(1, generator=self.torchs).item(),
-            "own-numpy": self.numpys.random,
-            "own-python": self.pythons.random,
-        }[self.kind]()
+def reading_lines() -> Any:
+    Path("lines").write_text("".join(f"line {k}\n" for k in range(2 * EPOCHS * LENGTH)))
+    return place(lambda d, k: d.file.readline(), file=open("lines"))()
 
 
-KINDS_DRAWN = ("torch", "numpy", "python", "late", "own-torch", "own-numpy", "own-python")
+def logging() -> Any:
+    return place(lambda d, k: d.file.write(f"{k}\n"), file=open("log", "w"))()
 
 
-class ReadingLines(Samples):
-    def __init__(self) -> None:
-        with open("lines", "w") as file:
-            file.writelines(f"line {k}\n" for k in range(LENGTH))
-        self.file = open("lines")  # noqa: SIM115
-
-    def read(self, index: int) -> Any:
-        line = self.file.readline()
-        if not line:
-            self.file.seek(0)
-            line = self.file.readline()
-        return line
+def log_each(data: Any, index: int) -> Any:
+    with open("log", "a") as file:
+        file.write(f"{index}\n")
+    return index
 
 
-class Stepping(Samples):
-    def read(self, index: int) -> Any:
-        return next(self.steps)
-
-
-class Logging(Samples):
-    def read(self, index: int) -> Any:
-        self.file.write(f"{index}\n")
-        return index
-
-
-class LoggingEach(Samples):
-    def read(self, index: int) -> Any:
-        with open("log", "a") as file:
-            file.write(f"{index}\n")
-        return index
-
-
-class Printing(Samples):
-    def read(self, index: int) -> Any:
-        if index % 16 == 0:
-            print("sample", index)
-        return index
+def printing(data: Any, index: int) -> Any:
+    if index % 16 == 0:
+        print("sample", index)
+    return index
 
 
 class InSqlite(Samples):
@@ -415,89 +299,76 @@ class InSqlite(Samples):
         return self.base.execute("select times from samples where k = ?", (index,)).fetchone()[0]
 
 
-class InArray(Samples):
-    def read(self, index: int) -> Any:
-        self.seen[index] += 1
-        return index
+def in_array(data: Any, index: int) -> Any:
+    data.seen[index] += 1
+    return index
 
 
-class InEnvironment(Samples):
-    def read(self, index: int) -> Any:
-        os.environ["TALKBACK_LAST"] = str(index)
-        return index
+def in_environment(data: Any, index: int) -> Any:
+    os.environ["TALKBACK_LAST"] = str(index)
+    return index
 
 
-class Shared(Samples):
-    def __init__(self) -> None:
-        self.count = torch.multiprocessing.get_context("fork").Value("i", 0)
-
-    def read(self, index: int) -> Any:
-        with self.count.get_lock():
-            self.count.value += 1
-        return index
+def counting_for_all(data: Any, index: int) -> Any:
+    with data.shared.get_lock():
+        data.shared.value += 1
+    return index
 
 
-def _written(data: Any) -> None:
-    held = vars(data).get("count")
-    say("count", [held if isinstance(held, int) else None, type(data).__dict__.get("count")])
-    if isinstance(data, Shared):
-        say("shared", data.count.value)
-    if isinstance(data, Logging):
-        data.file.close()
-    if isinstance(data, InSqlite):
-        say("base", data.base.execute("select k, times from samples").fetchall())
-    if isinstance(data, InArray):
-        say("seen", data.seen.tolist())
-    if isinstance(data, Remembering):
-        say("kept", sorted(data.kept))
-    if isinstance(data, Drawing):
-        drawn = digest(data.torchs.get_state()), data.numpys.random()
-        say("own streams", [str(data.pythons.getstate()), *drawn])
-    log = None
-    if os.path.exists("log"):
-        with open("log") as file:
-            log = sorted(file.read().split("\n"))
-    say("log", log)
-    say("last", os.environ.get("TALKBACK_LAST"))
+def shared() -> Any:
+    count = torch.multiprocessing.get_context("fork").Value("i", 0)
+    return place(counting_for_all, shared=count)()
 
 
 FETCHES: dict[str, Callable[[], Any]] = {
-    "counting": Counting,
-    "numbered": Numbered,
+    "counting": place(counting, count=0),
+    "numbered": place(numbered, count=0),
     "counted-in-class": CountedInClass,
-    "remembering": lambda: Remembering(kept={}),
-    **{f"draws-{kind}": partial(Drawing, kind) for kind in KINDS_DRAWN},
-    "reading-lines": ReadingLines,
-    "stepping": lambda: Stepping(steps=itertools.count()),
-    "logging": lambda: Logging(file=open("log", "w")),  # noqa: SIM115
-    "logging-each": LoggingEach,
-    "printing": Printing,
+    "remembering": place(lambda d, k: d.kept.setdefault(k, k * k), kept={}),
+    **{f"draws-{kind}": place(draw, **OWN) for kind, draw in DRAWN.items()},
+    "reading-lines": reading_lines,
+    "stepping": place(lambda d, k: next(d.steps), steps=itertools.count()),
+    "logging": logging,
+    "logging-each": place(log_each),
+    "printing": place(printing),
     "in-sqlite": InSqlite,
-    "in-array": lambda: InArray(seen=np.zeros(LENGTH, int)),
-    "in-environment": InEnvironment,
-    "shared": Shared,
+    "in-array": place(in_array, seen=np.zeros(LENGTH, int)),
+    "in-environment": place(in_environment),
+    "shared": shared,
 }
 # Wrong, or not to be sent, in bare workers too.
-NOT_IN_WORKERS = ("in-sqlite", "logging", "draws-own-torch")
+HERE = ("in-sqlite", "logging", "draws-own-torch")
+# By the attribute, how what is left of it is told.
+LEFT: dict[str, Callable[[Any], Any]] = {
+    "count": int,
+    "kept": sorted,
+    "torchs": lambda drawn: digest(drawn.get_state()),
+    "numpys": lambda drawn: drawn.random(),
+    "pythons": lambda drawn: str(drawn.getstate()),
+    "file": lambda file: file.close(),
+    "base": lambda base: base.execute("select k, times from samples").fetchall(),
+    "seen": lambda seen: seen.tolist(),
+    "shared": lambda count: count.value,
+}
 
 
 def fetch_changes(make: Callable[[], Any], watch: Watch, workers: int) -> None:
     data = make()
     going(watch(shuffled(data, workers)))
-    _written(data)
+    for name in LEFT.keys() & vars(data):
+        say(name, LEFT[name](getattr(data, name)))
+    say("elsewhere", [CountedInClass.in_class, os.environ.get("TALKBACK_LAST")])
+    say("log", sorted(Path("log").read_text().split("\n")) if os.path.exists("log") else None)
 
 
 for _name, _make in FETCHES.items():
-    _workers = (0,) if _name in NOT_IN_WORKERS else (0, 2)
-    talks(f"fetch-{_name}", partial(fetch_changes, _make), *_workers)
+    talks(f"fetch-{_name}", partial(fetch_changes, _make), *((0,) if _name in HERE else (0, 2)))
 
 
 # Collate functions.
 
 
 class Cutting:
-    """Cuts to a length that the loop raises, as curricula of sequences do."""
-
     length = 1
 
     def __call__(self, samples: list[Any]) -> Any:
@@ -505,8 +376,6 @@ class Cutting:
 
 
 class Batched:
-    """Counts the batches that it makes."""
-
     made = 0
 
     def __call__(self, samples: list[Any]) -> Any:
@@ -517,18 +386,15 @@ class Batched:
 @both
 def collate_raised(watch: Watch, workers: int) -> None:
     cutting = Cutting()
-
-    def longer(step: int, batch: Any) -> None:
-        cutting.length += step > 40
-
-    going(watch(shuffled(Samples(), workers, collate_fn=cutting)), longer)
+    loader = watch(shuffled(Samples(), workers, collate_fn=cutting))
+    going(loader, lambda step, batch: setattr(cutting, "length", max(1, step - 40)))
 
 
 @both
 def collate_counts(watch: Watch, workers: int) -> None:
-    counting = Batched()
-    going(watch(shuffled(Samples(), workers, collate_fn=counting)))
-    say("made", counting.made)
+    batched = Batched()
+    going(watch(shuffled(Samples(), workers, collate_fn=batched)))
+    say("made", batched.made)
 
 
 # Samplers.
@@ -541,44 +407,32 @@ class Drawn(Sampler[Any]):
         return LENGTH
 
     def __iter__(self) -> Iterator[Any]:
-        for k in range(LENGTH):
-            yield self.drawn(k)
+        yield from map(self.drawn, range(LENGTH))
 
 
-def sampled(watch: Watch, workers: int, sampler: Any) -> Any:
-    return watch(DataLoader(Samples(), BATCH, sampler=sampler, num_workers=workers))
-
-
-def in_batches(watch: Watch, workers: int, sampler: Any) -> Any:
-    return watch(DataLoader(Samples(), batch_sampler=sampler, num_workers=workers))
-
-
-class Mining(Sampler[Any]):
-    """Draws hard samples more often: each batch anew by weights that the loop writes."""
-
-    def __init__(self) -> None:
-        self.weights = torch.ones(LENGTH)
-        self.draw = torch.Generator().manual_seed(3)
+class Batches(Sampler[Any]):
+    """Of whole batches, from `drawn`."""
 
     def __len__(self) -> int:
         return PER_EPOCH
 
     def __iter__(self) -> Iterator[Any]:
         for _ in range(PER_EPOCH):
-            yield torch.multinomial(self.weights, BATCH, generator=self.draw).tolist()
+            yield self.drawn().tolist()
 
 
-@both
-def mining(watch: Watch, workers: int) -> None:
-    sampler = Mining()
+class Mining(Batches):
+    """Draws hard samples more often: each batch anew by weights that the loop writes."""
 
-    def write(step: int, batch: Any) -> None:
-        sampler.weights[batch[0]] += torch.rand(BATCH)
+    def __init__(self) -> None:
+        self.weights = torch.ones(LENGTH)
+        self.draw = torch.Generator().manual_seed(3)
 
-    going(in_batches(watch, workers, sampler), write)
+    def drawn(self) -> torch.Tensor:
+        return torch.multinomial(self.weights, BATCH, generator=self.draw)
 
 
-LOSSES: list[float] = []
+LOW: list[bool] = []  # whether the loss was, after each batch
 
 
 class Adapting(BatchSampler):
@@ -586,19 +440,8 @@ class Adapting(BatchSampler):
 
     def __iter__(self) -> Iterator[Any]:
         order = iter(self.sampler)
-        while batch := list(
-            itertools.islice(order, self.batch_size + sum(loss < 0.5 for loss in LOSSES[-3:]))
-        ):
+        while batch := [*itertools.islice(order, self.batch_size + sum(LOW[-3:]))]:
             yield batch
-
-
-@both
-def adapting(watch: Watch, workers: int) -> None:
-    LOSSES.clear()
-    sampler = Adapting(RandomSampler(range(LENGTH)), BATCH, False)
-    going(
-        in_batches(watch, workers, sampler), lambda step, batch: LOSSES.append(float(torch.rand(1)))
-    )
 
 
 class Curriculum(Drawn):
@@ -606,16 +449,6 @@ class Curriculum(Drawn):
 
     def drawn(self, k: int) -> int:
         return k % self.level
-
-
-@both
-def curriculum(watch: Watch, workers: int) -> None:
-    sampler = Curriculum()
-
-    def harder(step: int, batch: Any) -> None:
-        sampler.level = 24 + step // 4
-
-    going(sampled(watch, workers, sampler), harder)
 
 
 class Resumable(Drawn):
@@ -631,27 +464,12 @@ class Resumable(Drawn):
         self.epoch += 1
 
 
-@both
-def resumable(watch: Watch, workers: int) -> None:
-    sampler = Resumable()
-    loader = sampled(watch, workers, sampler)
-    going(loader, lambda step, batch: say("position", [sampler.epoch, sampler.position]))
-
-
 class DrawingSampler(Drawn):
-    """Draws from the stream of the training itself."""
-
     def drawn(self, k: int) -> int:
         return int(torch.randint(LENGTH, ()))
 
 
-@both
-def sampler_draws(watch: Watch, workers: int) -> None:
-    loader = sampled(watch, workers, DrawingSampler())
-    going(loader, lambda step, batch: say("noise", torch.rand(1).item()))
-
-
-class Bucketing(Sampler[Any]):
+class Bucketing(Batches):
     """Its length makes the batches."""
 
     asked = 0
@@ -661,16 +479,8 @@ class Bucketing(Sampler[Any]):
         self.batches = [torch.randperm(LENGTH)[:BATCH].tolist() for _ in range(PER_EPOCH)]
         return len(self.batches)
 
-    def __iter__(self) -> Iterator[Any]:
-        for _ in range(PER_EPOCH):
-            yield torch.randperm(LENGTH)[:BATCH].tolist()
-
-
-@both
-def bucketing(watch: Watch, workers: int) -> None:
-    sampler = Bucketing()
-    going(in_batches(watch, workers, sampler))
-    say("asked", sampler.asked)
+    def drawn(self) -> torch.Tensor:
+        return torch.randperm(LENGTH)[:BATCH]
 
 
 class Eager(Drawn):
@@ -680,32 +490,67 @@ class Eager(Drawn):
         return iter(torch.randperm(LENGTH).tolist())
 
 
+def _one_generator() -> torch.Generator:
+    return torch.Generator().manual_seed(11)
+
+
+# The sampler, and what the loop does with it and each batch.
+SAMPLERS: dict[str, tuple[Callable[[], Any], Callable[[Any, int, Any], Any]]] = {
+    "mining": (Mining, lambda s, step, batch: s.weights.index_add_(0, batch[0], torch.rand(BATCH))),
+    "adapting": (
+        lambda: Adapting(RandomSampler(range(LENGTH)), BATCH, False),
+        lambda s, step, batch: LOW.append(bool(torch.rand(1) < 0.5)),
+    ),
+    "curriculum": (Curriculum, lambda s, step, batch: setattr(s, "level", 24 + step // 4)),
+    "resumable": (Resumable, lambda s, step, batch: say("position", [s.epoch, s.position])),
+    "sampler-draws": (DrawingSampler, lambda *_: say("noise", torch.rand(1).item())),
+    "bucketing": (Bucketing, lambda s, step, batch: say("asked", s.asked)),
+    "replacement": (
+        lambda: RandomSampler(range(LENGTH), replacement=True, generator=_one_generator()),
+        lambda s, step, batch: say("noise", torch.rand(1, generator=s.generator).item()),
+    ),
+}
+
+
+def sampled(watch: Watch, workers: int, sampler: Any) -> Any:
+    if isinstance(sampler, Batches | BatchSampler):
+        return watch(DataLoader(Samples(), batch_sampler=sampler, num_workers=workers))
+    return watch(DataLoader(Samples(), BATCH, sampler=sampler, num_workers=workers))
+
+
+def with_sampler(name: str, watch: Watch, workers: int) -> None:
+    make, after = SAMPLERS[name]
+    sampler = make()
+    going(sampled(watch, workers, sampler), partial(after, sampler))
+
+
+for _name in SAMPLERS:
+    talks(_name, partial(with_sampler, _name), 0, 2)
+
+
 @both
 def eager_sampler(watch: Watch, workers: int) -> None:
-    loader = in_batches(watch, workers, BatchSampler(Eager(), BATCH, False))
+    loader = sampled(watch, workers, BatchSampler(Eager(), BATCH, False))
     pairs(loader, watch(DataLoader(Samples(), None, sampler=Eager(), num_workers=workers)))
 
 
-def pairs(ones: Any, others: Any) -> None:
+def pairs(ones: Any, others: Any, after: Any = nothing) -> None:
     for _ in range(EPOCHS):
         for one, other in zip(ones, others, strict=False):
             say("batch", digest([one, other]))
+            after()
 
 
 @both
 def subset_sampler(watch: Watch, workers: int) -> None:
     """Active learning: samples are labelled between rounds."""
-    sampler = SubsetRandomSampler(list(range(60)))
-    loader = sampled(watch, workers, sampler)
-    for epoch in range(EPOCHS):
-        for batch in loader:
-            say("batch", digest(batch))
-        sampler.indices.extend(range(60 + 20 * epoch, 80 + 20 * epoch))
+    sampler = torch.utils.data.SubsetRandomSampler(list(range(60)))
+    label = sampler.indices.extend
+    going(sampled(watch, workers, sampler), ended=lambda step: label(range(60 + step, 80 + step)))
 
 
 @both
 def subset(watch: Watch, workers: int) -> None:
-    """A subset whose indices the loop swaps."""
     part = Subset(Samples(), list(range(LENGTH)))
 
     def swap(step: int, batch: Any) -> None:
@@ -721,29 +566,20 @@ def subset(watch: Watch, workers: int) -> None:
 
 @both
 def zipped(watch: Watch, workers: int) -> None:
-    pairs(watch(shuffled(Samples(), workers)), watch(shuffled(Samples(), workers)))
+    pairs(*(watch(shuffled(Samples(), workers)) for _ in range(2)))
 
 
 @both
 def fixmatch(watch: Watch, workers: int) -> None:
     """Two iterators, begun anew as each comes to its end; steps are counted."""
-    loaders = [
-        watch(shuffled(Subset(Samples(), range(60)), workers)),
-        watch(shuffled(Samples(), workers)),
-    ]
-    begun = [iter(loader) for loader in loaders]
-
-    def following(which: int) -> Any:
-        try:
-            return next(begun[which])
-        except StopIteration:
-            begun[which] = iter(loaders[which])
-            return next(begun[which])
-
-    weights = torch.rand(3)
+    loaders = [shuffled(data, workers) for data in (Subset(Samples(), range(60)), Samples())]
+    ones, others = (anew(watch(loader)) for loader in loaders)
     for _ in range(EPOCHS * PER_EPOCH):
-        both_ = digest([following(0), following(1)])
-        say("batch", [both_, torch.rand(1).item(), weights.tolist()])
+        say("batch", [digest([next(ones), next(others)]), torch.rand(1).item()])
+
+
+def anew(loader: Any) -> Iterator[Any]:
+    return itertools.chain.from_iterable(iter(lambda: loader, None))
 
 
 @both
@@ -755,10 +591,6 @@ def model_after_iter(watch: Watch, workers: int) -> None:
         say("model", digest(list(model.parameters())))
         for batch in batches:
             say("batch", digest(batch))
-
-
-def _one_generator() -> torch.Generator:
-    return torch.Generator().manual_seed(11)
 
 
 @both
@@ -774,12 +606,9 @@ def steps_counted(watch: Watch, workers: int) -> None:
 
 @both
 def one_generator(watch: Watch, workers: int) -> None:
-    """Two loaders and the loop draw from one generator."""
-    drawn_from = _one_generator()
-    ones, others = (watch(shuffled(Samples(), workers, generator=drawn_from)) for _ in range(2))
-    for _ in range(EPOCHS):
-        for one, other in zip(ones, others, strict=False):
-            say("batch", [digest([one, other]), torch.rand(1, generator=drawn_from).item()])
+    own = {"generator": _one_generator()}
+    both_ = (watch(shuffled(Samples(), workers, **own)) for _ in range(2))
+    pairs(*both_, lambda: say("noise", torch.rand(1, **own).item()))
 
 
 @both
@@ -793,17 +622,8 @@ def left_early(watch: Watch, workers: int) -> None:
 
 
 @both
-def replacement(watch: Watch, workers: int) -> None:
-    drawn_from = _one_generator()
-    sampler = RandomSampler(range(LENGTH), replacement=True, generator=drawn_from)
-    loader = sampled(watch, workers, sampler)
-    going(loader, lambda step, batch: say("noise", torch.rand(1, generator=drawn_from).item()))
-
-
-@both
 def noise(watch: Watch, workers: int) -> None:
-    """A GAN: the loop draws from the global stream with each batch, and a validation loader is
-    iterated in between."""
+    """A GAN: the loop draws from the global stream with each batch, and validates in between."""
     loader, validation = (watch(shuffled(Samples(), workers)) for _ in range(2))
 
     def step_(step: int, batch: Any) -> None:
@@ -817,9 +637,8 @@ def noise(watch: Watch, workers: int) -> None:
 
 @both
 def rebuilt(watch: Watch, workers: int) -> None:
-    """A loader anew for each epoch, of data that is each time another."""
     for epoch in range(EPOCHS + 1):
-        data = Arrays()
+        data = PLACES["attribute"]()
         data.change(epoch)
         for batch in watch(shuffled(data, workers)):
             say("batch", [digest(batch), torch.rand(1).item()])
@@ -827,8 +646,7 @@ def rebuilt(watch: Watch, workers: int) -> None:
 
 @both
 def endless(watch: Watch, workers: int) -> None:
-    loader = watch(shuffled(Samples(), workers))
-    batches = itertools.chain.from_iterable(iter(lambda: loader, None))
+    batches = anew(watch(shuffled(Samples(), workers)))
     for _ in range(EPOCHS * PER_EPOCH + 7):
         say("batch", [digest(next(batches)), torch.rand(1).item()])
 
@@ -836,12 +654,8 @@ def endless(watch: Watch, workers: int) -> None:
 @both
 def set_epoch(watch: Watch, workers: int) -> None:
     """As usual: the data set is told the epoch between epochs, and workers are kept."""
-    data = Attribute(level=1)
-    loader = watch(shuffled(data, workers, persistent_workers=workers > 0))
-    for epoch in range(EPOCHS + 1):
-        data.level = epoch + 1
-        for batch in loader:
-            say("batch", digest(batch))
+    data = PLACES["attribute"]()
+    going(watch(shuffled(data, workers, persistent_workers=workers > 0)), ended=data.change)
 
 
 @both
@@ -858,15 +672,13 @@ def child_trains_on(watch: Watch, workers: int) -> None:
     loader = watch(shuffled(Samples(), workers))
 
     def fork(step: int, batch: Any) -> None:
-        if step != PER_EPOCH + 26:
-            return
-        child = os.fork()
-        if child == 0:
-            torch.manual_seed(5)
-            for again in loader:
-                say("of child", digest(again))
-            os._exit(7)
-        say("child", os.waitpid(child, 0)[1])
+        if step == PER_EPOCH + 26:
+            child = os.fork()
+            if child == 0:
+                torch.manual_seed(5)
+                say("of child", [digest(again) for again in loader])
+                os._exit(7)
+            say("child", os.waitpid(child, 0)[1])
 
     going(loader, fork)
 
@@ -881,17 +693,12 @@ ODD: dict[str, Callable[[torch.Tensor], Any]] = {
 }
 
 
-class Odd:
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-
-    def __call__(self, samples: list[Any]) -> Any:
-        numbers = torch.tensor([index for index, _ in samples])
-        return numbers, ODD[self.kind](numbers)
-
-
 def odd(kind: str, watch: Watch, workers: int) -> None:
-    loader = watch(shuffled(Samples(), workers, collate_fn=Odd(kind)))
+    def collate(samples: list[Any]) -> Any:
+        numbers = torch.tensor([index for index, _ in samples])
+        return numbers, ODD[kind](numbers)
+
+    loader = watch(shuffled(Samples(), workers, collate_fn=collate))
     for _ in range(EPOCHS):
         for numbers, _ in loader:
             say("batch", digest(numbers))
@@ -902,11 +709,6 @@ for _kind in ODD:
 
 
 class Views(Samples):
-    """Samples are views of one tensor."""
-
-    def __init__(self) -> None:
-        self.values = torch.arange(LENGTH * 4.0).reshape(LENGTH, 4)
-
     def __getitem__(self, index: int) -> Any:
         time.sleep(SAMPLE_S * BATCH)
         return self.values[index]
@@ -914,9 +716,8 @@ class Views(Samples):
 
 @both
 def in_place(watch: Watch, workers: int) -> None:
-    """The loop normalises its batches in place, which are the data set's own memory without
-    workers."""
-    data = Views()
+    """The loop normalises its batches in place: without workers, the data set's own memory."""
+    data = Views(values=torch.arange(LENGTH * 4.0).reshape(LENGTH, 4))
 
     def halve(step: int, batch: Any) -> None:
         if step > 60:
@@ -934,9 +735,8 @@ class OneBuffer(Samples):
 
 
 def one_buffer(watch: Watch, workers: int) -> None:
-    data = OneBuffer(buffer=torch.zeros(4))
-    kept = []
-    for batch in watch(DataLoader(data, None, sampler=SequentialSampler(range(LENGTH)))):
+    data, kept = OneBuffer(buffer=torch.zeros(4)), []
+    for batch in watch(DataLoader(data, None)):
         kept.append(batch)
         say("batch", digest(kept[-2:]))
     say("buffer", digest(data.buffer))
@@ -945,17 +745,16 @@ def one_buffer(watch: Watch, workers: int) -> None:
 talks("one-buffer", one_buffer, 0)  # in bare workers it may be filled again before it is sent
 
 
-class Failing(Samples):
-    """Some samples cannot be read, which the loop passes over."""
-
-    def read(self, index: int) -> Any:
-        if index % 29 == 3:
-            raise ValueError(f"sample {index} is damaged")
-        return index
+def read_or_fail(data: Any, index: int) -> Any:
+    if index % 29 == 3:
+        raise ValueError(f"sample {index} is damaged")
+    return index
 
 
 def passes_over_errors(sampler: Callable[[], Any], watch: Watch, workers: int) -> None:
-    loader = watch(DataLoader(Failing(), BATCH, sampler=sampler(), num_workers=workers))
+    """Some samples cannot be read, which the loop passes over."""
+    data = place(read_or_fail)()
+    loader = watch(DataLoader(data, BATCH, sampler=sampler(), num_workers=workers))
     for _ in range(EPOCHS):
         batches = iter(loader)
         while True:
@@ -968,6 +767,6 @@ def passes_over_errors(sampler: Callable[[], Any], watch: Watch, workers: int) -
 
 
 talks(
-    "errors-passed-random", partial(passes_over_errors, lambda: RandomSampler(range(LENGTH))), 0, 2
+    "errors-passed-random", partial(passes_over_errors, partial(RandomSampler, range(LENGTH))), 0, 2
 )
 talks("errors-passed-resumable", partial(passes_over_errors, Resumable), 0, 2)

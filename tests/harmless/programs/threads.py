@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from typing import Any
@@ -31,10 +33,7 @@ def digests(loader: Any) -> list[str]:
 def one_loader_for_all(watch: Watch) -> None:
     loader = watch(DataLoader(Fixed(400), batch_size=4))
     with ThreadPoolExecutor(4) as pool:
-        say(
-            "batches",
-            [digest(found.result()) for found in [pool.submit(digests, loader) for _ in range(8)]],
-        )
+        say("batches", list(map(digest, pool.map(digests, [loader] * 8))))
 
 
 @program("threads/own-loaders")
@@ -68,11 +67,8 @@ def one_iterator_for_all(watch: Watch) -> None:
                 return
             found.append(digest(batch))
 
-    threads = [threading.Thread(target=take) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: take(), range(4)))
     say("batches", sorted(found))
 
 
@@ -115,29 +111,21 @@ def an_event_loop_waits_for_a_child(watch: Watch) -> None:
 
 
 class Nested(Rows):
-    """A loader in every sample, with a worker of its own where it may have one."""
-
     def __getitem__(self, index: int) -> Any:
         return sum(int(batch.sum()) for batch in DataLoader(list(range(index + 1)), batch_size=4))
 
 
-@program("nested/in-main")
-def a_loader_in_each_sample(watch: Watch) -> None:
-    eat(watch(DataLoader(Nested(), batch_size=4)))
+def nested(workers: int) -> Any:
+    return lambda watch: eat(watch(DataLoader(Nested(), batch_size=4, num_workers=workers)))
 
 
-@program("nested/in-workers", watched=("watch", "all"))
-def a_loader_in_each_sample_of_workers(watch: Watch) -> None:
-    eat(watch(DataLoader(Nested(), batch_size=4, num_workers=2)))
+program("nested/in-main")(nested(0))
+program("nested/in-workers", watched=("watch", "all"))(nested(2))
 
 
 @program("nested/in-loop")
 def a_loader_in_the_loop(watch: Watch) -> None:
-    """Validation in the middle of an epoch."""
-    training, validation = (
-        watch(DataLoader(Rows(), batch_size=4)),
-        watch(DataLoader(Rows(8), batch_size=4)),
-    )
+    training, validation = (watch(DataLoader(Rows(size), batch_size=4)) for size in (24, 8))
     for count, batch in enumerate(training):
         say("batch", digest(batch))
         if count % 2:
@@ -154,8 +142,7 @@ def in_a_pool(watch: Watch) -> None:
 
 @program("forks/daemonised")
 def a_daemon_trains(watch: Watch) -> None:
-    """The parent leaves; the child, in a session of its own, goes on with the loader it
-    inherited."""
+    """The parent leaves; the child, in a session of its own, goes on with the loader."""
     loader = watch(DataLoader(Rows(), batch_size=4))
     eat(loader, 2)
     reading, writing = os.pipe()
@@ -172,19 +159,12 @@ def a_daemon_trains(watch: Watch) -> None:
 @program("forks/subprocess")
 def starts_programs(watch: Watch) -> None:
     """What they inherit: the environment and descriptors they would have."""
-    import subprocess
-    import sys
-
     script = (
         "import os; print(sorted(os.listdir('/proc/self/fd')), sorted(k for k in os.environ if "
         "k[:6] != 'LOADER'))"
     )
+    command = [sys.executable, "-S", "-c", script]
     for _ in watch(DataLoader(Rows(8), batch_size=4)):
         for closed in (True, False):
-            result = subprocess.run(
-                [sys.executable, "-S", "-c", script],
-                close_fds=closed,
-                capture_output=True,
-                check=True,
-            )
-            say("inherited", result.stdout.decode())
+            done = subprocess.run(command, close_fds=closed, capture_output=True, check=True)
+            say("inherited", done.stdout.decode())

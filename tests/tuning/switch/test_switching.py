@@ -12,7 +12,8 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ from loaderscope.profiler.base import torch_parts
 from loaderscope.profiler.record.iterate.watch import recorder_of, watch
 from loaderscope.tuning.evidence import evidence
 from loaderscope.tuning.evidence.settings import Settings, settings_of, why_fixed, why_refused
+from loaderscope.tuning.switch.comparison import SpotChecks, Unequal
+from loaderscope.tuning.switch.order import Order
 from loaderscope.tuning.switch.switching import Switching
 from switch_data import Drawing, FailsElsewhere, Rows, Script, same, scripted
 
@@ -103,26 +106,22 @@ def test_many_random_switches(loop: Any) -> None:
 
 
 def switched(data: Any, plan: dict[int, Settings], at_once: bool = True, **arguments: Any) -> Any:
-    """A loader of two samples a batch, and the driver that switches it so."""
     loader = DataLoader(data, batch_size=2, **arguments)
     return loader, scripted(loader, plan, at_once=at_once)
 
 
 def recorded(loader: Any) -> Any:
-    """What was recorded of it."""
     loaderscope.unwatch(loader)
     (found,) = loaderscope.open_run("latest").loaders
     return found
 
 
-@contextmanager
+@pytest.fixture
 def no_collection() -> Iterator[None]:
     gc.collect()
     gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
+    yield
+    gc.enable()
 
 
 class DrawsLate(Rows):
@@ -285,8 +284,7 @@ class OfArray(Rows):
 
 
 def test_workers_of_mid_epoch_have_the_data_that_the_code_s_own_began_with() -> None:
-    """The loop changes the end of a large array once in its second epoch, and asks for other workers
-    later."""
+    """The loop changes the end of a large array once, and asks for other workers later."""
 
     def looped(watched: bool) -> tuple[list[Any], Any]:
         data = OfArray(1600)
@@ -305,15 +303,14 @@ def test_workers_of_mid_epoch_have_the_data_that_the_code_s_own_began_with() -> 
     assert str(failure) == "the loop changes OfArray.values between batches"
 
 
-def test_a_loader_s_data_set_lives_no_longer_than_without_us() -> None:
+def test_a_loader_s_data_set_lives_no_longer_than_without_us(no_collection: None) -> None:
     data = Rows(60)
     data.held = [np.zeros(3), {"a": [1]}]
     loader, _ = switched(data, {20: Settings(1), 25: Settings(0)})
-    with no_collection():
-        list(loader)
-        alive = weakref.ref(data)
-        del loader, data
-        assert alive() is None
+    list(loader)
+    alive = weakref.ref(data)
+    del loader, data
+    assert alive() is None
 
 
 @pytest.mark.usefixtures("trusted")
@@ -349,7 +346,6 @@ def alive_now() -> list[psutil.Process]:
 
 
 def alive() -> list[psutil.Process]:
-    """Children that are still there a moment later."""
     return psutil.wait_procs(alive_now(), timeout=60)[1]
 
 
@@ -460,19 +456,118 @@ class OutOfTime(Exception):
     """Unlike an exception of Python's own, it can be referred to weakly."""
 
 
-def test_what_a_handler_raises_while_a_batch_is_handed_over_is_freed_with_it() -> None:
-    loader = DataLoader(Rows(20), 4)
-
+def test_what_a_handler_raises_while_a_batch_is_handed_over_is_freed_with_it(no_collection):
     def interrupt(*given: Any) -> None:
         raise OutOfTime
 
+    loader = DataLoader(Rows(20), 4)
     scripted(loader, {}).handed = lambda *given: signal.raise_signal(signal.SIGUSR1)  # type: ignore[method-assign]
     before = signal.signal(signal.SIGUSR1, interrupt)
     batches, alive = iter(loader), None
-    with no_collection():
-        try:
-            next(batches)
-        except OutOfTime as error:
-            alive = weakref.ref(error)
-        assert alive is not None and alive() is None
+    try:
+        next(batches)
+    except OutOfTime as error:
+        alive = weakref.ref(error)
+    assert alive is not None and alive() is None
     signal.signal(signal.SIGUSR1, before)
+
+
+ONE, OTHER = Settings(2), Settings(3)
+
+
+def test_ever_fewer_are_made_again_and_the_first_after_each_change() -> None:
+    checks, made = SpotChecks(), []
+
+    def run(settings: Settings, batches: int) -> list[int]:
+        made.clear()
+        for number in range(batches):
+            checks.checked(settings, number, number, lambda n: made.append(n) or n)
+        return [*made]
+
+    assert run(ONE, 9) == [0, 1, 3, 7]
+    assert run(OTHER, 3) == [0, 1]
+    checks.unneeded()
+    assert run(ONE, 9) == [0, 6]  # its tenth, for it comes after a change, and its 16th
+    assert run(OTHER, 2) == [0]  # its fourth
+
+
+def test_how_long_it_took_is_known_of_the_batch_handed_over_last() -> None:
+    checks, batch = SpotChecks(), torch.zeros(2)
+
+    def slowly(index: int) -> torch.Tensor:
+        time.sleep(0.02)
+        return batch.clone()
+
+    assert checks.took_ns == 0
+    checks.checked(ONE, 0, batch, slowly)
+    assert checks.took_ns >= 20_000_000
+    checks.checked(ONE, 1, batch, lambda index: None)  # nobody can make it again
+    assert checks.took_ns == 0
+    checks.checked(OTHER, 2, batch, slowly)
+    checks.unneeded()
+    assert checks.took_ns == 0
+    with pytest.raises(Unequal):
+        checks.checked(ONE, 3, batch, lambda index: batch + 1)
+
+
+class Source:
+    """A sampler that notes after how many batches of the loop it was asked."""
+
+    def __init__(self, length: int, fails_at: int = -1) -> None:
+        self.length, self.fails_at, self.handed, self.asked = length, fails_at, 0, []
+
+    def __iter__(self) -> Iterator[int]:
+        for index in range(self.length):
+            self.asked.append(self.handed)
+            if index == self.fails_at:
+                raise LookupError("no such sample")
+            yield index
+
+
+def early(allowed: bool) -> Any:
+    return SimpleNamespace(draws_early=lambda drawn: allowed)
+
+
+def ran(order: Order, source: Source, guest: bool, ahead: int) -> list[Any]:
+    """A loop whose batches are made by a pool that takes all it can get, up to so many ahead."""
+    found: list[Any] = []
+    while True:
+        order.asked(guest)
+        while len(order.waiting) < max(1, ahead):
+            try:
+                next(order)
+            except StopIteration:
+                break
+        if not order.waiting:
+            return found
+        found.append(order.handed())
+        order.catch_up()
+        source.handed += 1
+
+
+@pytest.mark.parametrize("own", [0, 2, 6])
+@pytest.mark.parametrize("ahead", [1, 4, 12])
+def test_each_index_is_drawn_when_the_code_s_own_settings_draw_it(own: int, ahead: int) -> None:
+    source = Source(10)
+    order = Order(iter(source), own, early(False))
+    assert ran(order, source, guest=True, ahead=ahead) == list(range(10))
+    assert source.asked == [max(0, index - own) for index in range(10)]
+
+
+def test_what_hears_of_nothing_is_drawn_as_far_ahead_as_is_asked_for_but_never_the_first() -> None:
+    source = Source(10)
+    order = Order(iter(source), 0, early(True))
+    with pytest.raises(StopIteration):
+        next(order)
+    order.asked(True)
+    assert [next(order) for _ in range(10)] == list(range(10)) and source.asked == [0] * 10
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_an_error_of_the_sampler_comes_where_the_loop_would_meet_it(allowed: bool) -> None:
+    source = Source(9, fails_at=3)
+    order = Order(iter(source), 0, early(allowed))
+    found: list[Any] = []
+    with pytest.raises(LookupError) as raised:
+        found += ran(order, source, guest=True, ahead=5)
+    assert source.handed == 3 and order.raised(raised.value) and not order.raised(raised.value)
