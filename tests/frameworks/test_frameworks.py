@@ -44,7 +44,7 @@ FRAMEWORKS: dict[str, tuple[str, str | None, tuple[Any, ...]]] = {
     "transformers": ("hf_trainer.py FOLDER", "Hugging Face Trainer", (TRAINING, EVERY_THIRD_STEP)),
     "accelerate": ("accelerate_loop.py", "Accelerate", (TRAINING, ("evaluation", 2, 8, 32))),
     "lightning": ("lightning_fit.py 1", "Lightning", OF_LIGHTNING),
-    "timm": ("timm_loader.py", "timm", (TRAINING,)),
+    "timm": ("timm_loader.py", "timm", (("training", 1, 24, 96),)),  # its sampler never ends
     "fastai": ("fastai_learner.py", "fastai", NO_SAMPLES),
     "ignite": ("ignite_engine.py", "Ignite", (TRAINING, ("validation", 2, 8, 32))),
     "monai": ("monai_loader.py", "MONAI", (TRAINING, ("validation", 1, 12, 48))),
@@ -60,7 +60,7 @@ ALSO_NEEDED = {"transformers": "accelerate", "monai": "ignite"}
 WORDS = {
     "transformers": "TrainingArguments(dataloader_num_workers=2)",
     "accelerate": "accelerator.prepare(DataLoader(",
-    "lightning": "val_dataloader() returns it",
+    "lightning": "where your module or DataModule returns it",
     "timm": "create_loader(dataset, input_size, num_w",
     "fastai": "dataloaders(source, num_workers=2)",
     "ignite": "engine.run()",
@@ -74,7 +74,6 @@ PATCHED = {
     "transformers": ("dataloader_num_workers=3,", "dataloader_persistent_workers=True,"),
     "accelerate": (f"DataLoader(Rows(), BATCH, shuffle=True, {ASKED})",),
     "lightning": (f"return DataLoader(Rows(), BATCH, shuffle=True, {ASKED})",),
-    "timm": ('"num_workers": 3,', "use_multi_epochs_loader=True, persistent_workers=True"),
 }
 
 
