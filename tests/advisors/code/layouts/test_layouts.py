@@ -96,10 +96,6 @@ def own_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "open", open)
 
 
-def labelled(files: list[str]) -> Labelled:
-    return Labelled([(path, n) for n, path in enumerate(files)])
-
-
 def texts(files: list[str]) -> Texts:
     for n, path in enumerate(files):
         Path(path).write_text(f"ünïcode {n}", encoding="utf-8")
@@ -112,7 +108,7 @@ def texts(files: list[str]) -> Texts:
     [
         (Pictures, 0),
         (Pictures, 2),
-        (labelled, 0),
+        (lambda files: Labelled([(path, n) for n, path in enumerate(files)]), 0),
         (texts, 0),
         (lambda files: Subset(Pictures(files), [5, 1, 7, 2]), 0),
         (Stream, 0),

@@ -57,13 +57,7 @@ EveryNth, Sliced, Sharded = (
 
 
 def case(
-    tmp_path,
-    dataset=None,
-    digests=((5, 6), (5, 6)),
-    workers=2,
-    batches=60,
-    epochs=2,
-    kind="iterable",
+    path, dataset=None, digests=((5, 6), (5, 6)), workers=2, batches=60, epochs=2, kind="iterable"
 ) -> Case:
     """`digests`: of the first two batches of each worker, in each epoch."""
     rows, told = rows_of(epochs, batches)
@@ -75,7 +69,7 @@ def case(
                 rows[epoch * batches + task] |= own
     loader = DataLoader(dataset or Numbers(), batch_size=4)
     config = {"num_workers": workers, "dataset_kind": kind, "batch_size": 4}
-    return case_of(tmp_path, rows, epochs=told, loader=loader, config=config)
+    return case_of(path, rows, epochs=told, loader=loader, config=config)
 
 
 @pytest.mark.parametrize("cls", [Numbers, Counting])
