@@ -139,6 +139,11 @@ def asked(case: Case) -> list[dict[str, Any]]:
     return cast("FakeWhatIf", case.whatif).asked
 
 
+def shown(advice: Advice, *names: str) -> tuple[str, ...]:
+    """These figures of the evidence, as they are printed."""
+    return tuple(str(advice.evidence[name]) for name in names)
+
+
 def ran(code: str, **names: Any) -> dict[str, Any]:
     """What is defined after code was pasted where these names are."""
     exec(compile(code, "<pasted>", "exec"), names)

@@ -11,16 +11,20 @@ _FOLDER = tempfile.TemporaryDirectory(prefix="loaderscope-tests-")
 _NUMBERS = itertools.count()
 
 
-def with_getitem(
-    base: type, body: str, name: str = "Own", argument: str = "i", **names: Any
-) -> Any:
-    """A class whose `__getitem__` has this body, which may use these names."""
+def with_method(base: type, head: str, body: str, name: str = "Own", **names: Any) -> Any:
+    """A class whose method of this head has this body, which may use these names."""
     file = Path(_FOLDER.name) / f"written{next(_NUMBERS)}.py"
     lines = "\n".join(f"        {line}" for line in body.split("\n"))
-    file.write_text(f"class {name}(Base):\n    def __getitem__(self, {argument}):\n{lines}\n")
+    file.write_text(f"class {name}(Base):\n    def {head}:\n{lines}\n")
     scope = {"Base": base, "__name__": base.__module__, **names}
     exec(compile(file.read_text(), str(file), "exec"), scope)
     return scope[name]
+
+
+def with_getitem(
+    base: type, body: str, name: str = "Own", argument: str = "i", **names: Any
+) -> Any:
+    return with_method(base, f"__getitem__(self, {argument})", body, name, **names)
 
 
 def ways(text: str) -> list[str]:

@@ -1,14 +1,9 @@
 """Whatever a rule advises, pasted below the user's own code: it runs, and its loader gives the same
-batches.
-
-Forms in which people make loaders, times recordings that make rules speak. Nothing is recorded:
-what is seen of the loader is real, what was measured is made up.
-"""
+batches. What is seen of the loader is real, what was measured is made up."""
 
 from __future__ import annotations
 
 import ast
-import importlib.util
 import itertools
 import warnings
 from collections.abc import Callable, Iterator
@@ -129,15 +124,8 @@ class Form:
 
     MADE = ("dataset", "sampler", "batch_sampler", "generator")
 
-    def __init__(
-        self,
-        cls: Callable[..., Any] = DataLoader,
-        ordered: bool = False,
-        by_hand: bool = False,
-        **given: Any,
-    ) -> None:
+    def __init__(self, cls=DataLoader, ordered=False, by_hand=False, **given) -> None:
         self.cls, self.ordered, self.by_hand, self.given = cls, ordered, by_hand, given
-        self.workers = cls is not Counted
 
     def loader(self, **more: Any) -> tuple[Any, dict[str, Any]]:
         """The loader, and the names that the user's code has for its parts."""
@@ -159,11 +147,16 @@ def stateful(**given: Any) -> Any:
 
 
 def prepared(**given: Any) -> Any:
-    if importlib.util.find_spec("accelerate") is None:
-        pytest.skip("accelerate is not installed")
-    from accelerate.data_loader import prepare_data_loader
+    made = pytest.importorskip("accelerate.data_loader")
+    return made.prepare_data_loader(DataLoader(**given), put_on_device=False)
 
-    return prepare_data_loader(DataLoader(**given), put_on_device=False)
+
+def batches(of: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda dataset: BatchSampler(of(dataset), 4, False)
+
+
+def shared(dataset: Any) -> Any:
+    return DistributedSampler(dataset, 2, 1)
 
 
 FORMS = {
@@ -173,22 +166,16 @@ FORMS = {
     "a generator": Form(shuffle=True, generator=lambda _: torch.Generator().manual_seed(1)),
     "a sampler": Form(sampler=Listed(TWICE), ordered=True),
     "a subset's sampler": Form(sampler=SubsetRandomSampler(range(0, N, 3))),
-    "a distributed sampler": Form(sampler=lambda d: DistributedSampler(d, 2, 1), ordered=True),
-    "batches": Form(batch_sampler=lambda d: BatchSampler(RandomSampler(d), 4, False)),
+    "a distributed sampler": Form(sampler=shared, ordered=True),
+    "batches": Form(batch_sampler=batches(RandomSampler)),
     "batches of a sampler": Form(batch_sampler=BatchSampler(Listed(TWICE), 4, False), ordered=True),
-    "distributed batches": Form(
-        batch_sampler=lambda d: BatchSampler(DistributedSampler(d, 2, 1), 4, False), ordered=True
-    ),
+    "distributed batches": Form(batch_sampler=batches(shared), ordered=True),
     "own batches": Form(batch_sampler=Listed(GROWING), ordered=True),
-    "whole batches": Form(
-        batch_size=None, sampler=lambda d: BatchSampler(RandomSampler(d), 4, False)
-    ),
+    "whole batches": Form(batch_size=None, sampler=batches(RandomSampler)),
     "single samples": Form(batch_size=None, ordered=True),
     "a collate function": Form(shuffle=True, collate_fn=join),
     "padding": Form(shuffle=True, drop_last=True, collate_fn=padded),
-    "padding of batches": Form(
-        batch_sampler=lambda d: BatchSampler(Listed(TWICE), 4, False), collate_fn=padded
-    ),
+    "padding of batches": Form(batch_sampler=batches(lambda d: Listed(TWICE)), collate_fn=padded),
     "a collate object": Form(shuffle=True, collate_fn=Joiner()),
     "a lambda": Form(shuffle=True, collate_fn=lambda samples: torch.stack(list(samples))),
     "a worker's init": Form(shuffle=True, worker_init_fn=prepare_worker),
@@ -243,8 +230,7 @@ def batches_of(loader: Any) -> list[list[int]]:
 
 def recorded(path: Path, made: Form, workers: dict[str, Any], stages: dict[str, float]) -> Case:
     """The case of such a loader, of two epochs with these times in ms."""
-    loader, _ = made.loader(**workers)
-    sizes = [len(batch) for batch in batches_of(loader)]
+    sizes = [len(batch) for batch in batches_of(made.loader(**workers)[0])]
     loader, _ = made.loader(**workers)
     rows: list[dict[str, Any]] = []
     told = []
@@ -252,9 +238,8 @@ def recorded(path: Path, made: Form, workers: dict[str, Any], stages: dict[str, 
         start = {"start_ns": rows[-1]["t_ns"] + 10**9} if rows else {}
         if workers:
             times = {f"{name}_ms": stages[name] for name in ("fetch", "collate")}
-            own = worker_loop(
-                len(sizes), 10.0, 0.05, epoch=epoch, pack_ms=4.0, unpack_ms=4.0, **times, **start
-            )
+            times |= {"epoch": epoch, "pack_ms": 4.0, "unpack_ms": 4.0, **start}
+            own = worker_loop(len(sizes), 10.0, 0.05, **times)
         else:
             own = main_loop(len(sizes), 0.05, **stages)
             shift = start.get("start_ns", own[0]["t_ns"]) - own[0]["t_ns"]
@@ -291,8 +276,7 @@ def pasted(code: str, scope: dict[str, Any]) -> Any:
 
 def check(made: Form, workers: dict[str, Any], rule: str, advice: Advice) -> bool:
     """Whether the code makes a loader; asserts that it gives the batches of the one before."""
-    loader, scope = made.loader(**workers)
-    before = batches_of(loader)
+    before = batches_of(made.loader(**workers)[0])
     _, scope = made.loader(**workers)
     after = pasted(advice.code, scope)
     try:
@@ -311,9 +295,7 @@ def check(made: Form, workers: dict[str, Any], rule: str, advice: Advice) -> boo
     return True
 
 
-def assert_same(
-    made: Form, rule: str, advice: Advice, before: list[list[int]], found: list[list[int]]
-) -> None:
+def assert_same(made: Form, rule: str, advice: Advice, before: Any, found: Any) -> None:
     if advice.params.get("batch_size"):
         assert max(map(len, found)) == advice.params["batch_size"]
         if "drop_last=True" in advice.code:
@@ -351,10 +333,9 @@ def cases(name: str, all_of_them: bool) -> Iterator[tuple[int, str]]:
 @pytest.mark.parametrize("name", FORMS)
 def test_pasted_advice_gives_the_same_batches(tmp_path: Path, name: str, all_of_them: bool) -> None:
     made = FORMS[name]
-    spoke: set[str] = set()
-    written: set[str] = set()
+    spoke, written = set(), set()
     for number, kind in cases(name, all_of_them):
-        if number and not made.workers:
+        if number and made.cls is Counted:  # it takes no workers
             continue
         case = recorded(tmp_path / f"{number}-{kind}", made, WORKERS[number], RECORDED[kind])
         for rule, advice in advised(case):

@@ -18,6 +18,7 @@ from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.rules import all_rules
 from loaderscope.profiler.record.inspect.inspect_samples import inspect_samples
 from loaderscope.profiler.store.sampled_fetches import SampledFetches
+from rule_cases import ran
 from storage_cases import looked, stored_case
 from stored_sets import Sized
 from written_sets import ways, with_getitem
@@ -59,8 +60,17 @@ DTYPES = st.sampled_from(
 SHAPES = st.sampled_from([(), (0,), (1,), (3,), (2, 3)])
 KINDS = st.sampled_from(
     [
-        *("arrays", "tensors", "own", "lists", "numbers", "texts"),
-        *("none", "ragged", "types", "scalars", "nested"),
+        "arrays",
+        "tensors",
+        "own",
+        "lists",
+        "numbers",
+        "texts",
+        "none",
+        "ragged",
+        "types",
+        "scalars",
+        "nested",
     ]
 )
 
@@ -96,6 +106,7 @@ def columns(draw: Any) -> list[Any]:
     return alike
 
 
+HELD_AS = st.sampled_from(("list", "array", "tensor"))
 FORMS = ways(
     """
     return self.x[index] | return self.x[index], self.y[index] |
@@ -108,9 +119,6 @@ FORMS = ways(
     made = sorted(self.x, key=repr)\nreturn made[index] | return self.x[index], str(index)
     """
 )
-
-
-HELD_AS = ("list", "array", "tensor")
 
 
 def kept(column: list[Any], how: str) -> Any:
@@ -128,16 +136,10 @@ def kept(column: list[Any], how: str) -> Any:
 
 
 @EXAMPLES
-@given(st.sampled_from(FORMS), columns(), columns(), st.sampled_from(HELD_AS), st.booleans())
-def test_all_code_that_rules_write_gives_the_same_batches(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    form: str,
-    xs: Any,
-    ys: Any,
-    how: str,
-    small: bool,
-) -> None:
+@given(st.sampled_from(FORMS), columns(), columns(), HELD_AS, st.booleans())
+def test_code_that_rules_write_gives_the_same_batches(
+    tmp_path, monkeypatch, form, xs, ys, how, small
+):
     folder = Path(tempfile.mkdtemp(dir=tmp_path))
     monkeypatch.chdir(folder)
 
@@ -152,21 +154,18 @@ def test_all_code_that_rules_write_gives_the_same_batches(
         before = [plain(batch) for batch in loader]
     except Exception:  # no loader of it would be recorded
         return
-    fetch_ms = 0.1 if small else 20.0
-    case = stored_case(folder, loader, idle=0.0, fetch_ms=fetch_ms, compute_ms=0.1)
-    case = looked(
-        case, SampledFetches(fields=inspect_samples([loader.dataset[n] for n in range(4)]))
-    )
+    times = {"idle": 0.0, "fetch_ms": 0.1 if small else 20.0, "compute_ms": 0.1}
+    fields = inspect_samples([loader.dataset[n] for n in range(4)])
+    case = looked(stored_case(folder, loader, **times), SampledFetches(fields=fields))
     for rule in all_rules():
         for advice in rule.examine(case):
             if not isinstance(advice, Advice) or advice.rejected or advice.params.get("batch_size"):
                 continue
             own = type("Held", (cls,), {})()
             names = {"dataset": own, "loader": loader, "sampler": loader.sampler}
-            exec(compile(advice.code, "<pasted>", "exec"), names)
-            found = names["loader"]
+            found = ran(advice.code, **names)["loader"]
             if found is loader and own.__class__.__getitem__ is cls.__getitem__:
                 continue
             changed = found if found is not loader else DataLoader(own, 4)
-            changed.num_workers, changed.timeout = 0, 0  # type: ignore[union-attr]
+            changed.num_workers, changed.timeout = 0, 0
             assert [plain(batch) for batch in changed] == before, (rule.name, advice.code)

@@ -1,4 +1,5 @@
-"""DataLoader calls as code, also in the words of the framework that a loader comes from."""
+"""DataLoader calls as code, also in the words of the framework that a loader comes from; the templates
+of other code."""
 
 from __future__ import annotations
 
@@ -10,9 +11,11 @@ import pytest
 
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.case.code_text import Source, identifier, with_imports
+from loaderscope.advisors.code import templates
 from loaderscope.advisors.code.dialects import NAMES
 from loaderscope.advisors.code.loader_code import DROP, LINE, loader_code
 from loaderscope.advisors.code.loader_form import form_of
+from loaderscope.advisors.code.templates import placeholders
 from rule_cases import case_of, workers_config
 from rule_rows import main_loop
 
@@ -34,18 +37,16 @@ def call(path: Path, config: dict[str, Any], **changes: Any) -> str:
     return loader_code(configured(path, config), **changes).rpartition("loader = ")[2]
 
 
-GIVEN = {
-    "batching": "batch_sampler",
-    "batch_size": 8,
-    "batch_sampler": "torch.utils.data.sampler.BatchSampler",
-    "sampler": "torch.utils.data.sampler.RandomSampler",
-    "sampler_plain": True,
-    "shuffle": True,
-}
+SAMPLERS = "torch.utils.data.sampler"
+PLAIN = {"sampler": f"{SAMPLERS}.RandomSampler", "sampler_plain": True, "shuffle": True}
+GIVEN = {"batching": "batch_sampler", "batch_size": 8, **PLAIN}
+GIVEN |= {"batch_sampler": f"{SAMPLERS}.BatchSampler"}
+NONE = {"batching": "none", "batch_size": None}
 STATEFUL = "torchdata.stateful_dataloader.stateful_dataloader.StatefulDataLoader"
 SEED = "partial(lightning.fabric.utilities.seed.pl_worker_init_function)"
-FOUR = "batch_size=4, shuffle=True"
-INNER = "BatchSampler(batch_sampler.sampler, batch_size=32, drop_last=False)"
+FOUR, TWO, EIGHT = "batch_size=4, shuffle=True", {"num_workers": 2}, {"num_workers": 8}
+SPAWNED = f"{FOUR}, num_workers=2, multiprocessing_context='spawn'"
+INNER = "batch_sampler=BatchSampler({}, batch_size={}, drop_last=False)"
 
 
 @pytest.mark.parametrize(
@@ -57,23 +58,11 @@ INNER = "BatchSampler(batch_sampler.sampler, batch_size=32, drop_last=False)"
         ({}, {"batch_sampler": Source("mine(3)")}, "batch_sampler=mine(3)"),
         # A loader that was given batches keeps them; their size changes in a batch sampler of
         # torch's own.
-        (GIVEN, {"batch_size": 32}, f"batch_sampler={INNER}"),
-        (
-            GIVEN,
-            {"sampler": Source("sampler")},
-            "batch_sampler=BatchSampler(sampler, batch_size=8, drop_last=False)",
-        ),
-        (
-            {"batching": "none", "batch_size": None, "sampler_path": "sampler.sampler"},
-            {},
-            "batch_size=None, sampler=sampler",
-        ),
-        (
-            {"multiprocessing_context": "spawn", "num_workers": 2},
-            {},
-            f"{FOUR}, num_workers=2, multiprocessing_context='spawn'",
-        ),
-        ({"worker_init_fn": SEED, "num_workers": 2}, {}, f"{FOUR}, num_workers=2"),
+        (GIVEN, {"batch_size": 32}, INNER.format("batch_sampler.sampler", 32)),
+        (GIVEN, {"sampler": Source("sampler")}, INNER.format("sampler", 8)),
+        ({**NONE, "sampler_path": "sampler.sampler"}, {}, "batch_size=None, sampler=sampler"),
+        ({"multiprocessing_context": "spawn", **TWO}, {}, SPAWNED),
+        ({"worker_init_fn": SEED, **TWO}, {}, f"{FOUR}, num_workers=2"),
         ({"drop_last": True}, {"drop_last": DROP}, FOUR),
         ({"batch_size": None}, {"shuffle": DROP}, "batch_size=None"),
     ],
@@ -94,10 +83,7 @@ def test_a_class_of_ones_own_is_called_by_its_name(tmp_path: Path, loader: str, 
     ("config", "said"),
     [
         ({"made_by": "accelerate", "sampler_plain": False}, "Accelerate makes this loader out of"),
-        (
-            {"made_by": "lightning", "sampler_plain": False},
-            "Lightning gives this loader its sampler",
-        ),
+        ({"made_by": "lightning", "sampler_plain": False}, "Lightning gives this loader its"),
         ({"loader": "train.Tokens"}, "Tokens has a constructor of its own"),
         ({"loader": "other.DataLoader"}, "DataLoader has a constructor of its own"),
     ],
@@ -139,7 +125,6 @@ DATA, STATE = "from torch.utils.data import", "from torchdata.stateful_dataloade
             f"{STATE} StatefulDataLoader\n{DATA} Sampler\n\nx = StatefulDataLoader(Sampler())\n",
         ),
         ("def default_collate(x):\n    return x\ny = default_collate(1)\n", None),
-        ("# DataLoader stays\n", None),
         ("not code (", None),
     ],
 )
@@ -153,13 +138,8 @@ def test_a_call_is_laid_out_and_names_what_must_be_at_hand(tmp_path: Path) -> No
     more = {"pin_memory": True, "drop_last": True, "persistent_workers": True, "prefetch_factor": 4}
     long = call(tmp_path / "long", workers_config(4, **more))  # an argument a line
     assert long.startswith("DataLoader(\n    dataset,\n    batch_size=4,\n") and ast.parse(long)
-    own = {
-        "sampler_plain": False,
-        "generator": True,
-        "collate_fn": "t.Joiner",
-        "loader": "t.Loader",
-    }
-    case = configured(tmp_path / "own", own)
+    own = {"sampler_plain": False, "generator": True, "collate_fn": "t.Joiner"}
+    case = configured(tmp_path / "own", {"loader": "t.Loader", **own})
     note = "# yours, as in your own call: Loader, sampler, collate_fn, generator\n"
     assert loader_code(case).startswith(f"{note}loader = Loader(") and ast.parse(loader_code(case))
 
@@ -170,96 +150,51 @@ def test_hostile_values_are_literals(tmp_path: Path) -> None:
     assert ast.parse(code).body[0].value.keywords[0].value.value == evil  # type: ignore[attr-defined]
 
 
-SHARED_OUT = {
-    "sampler": "torch.utils.data.distributed.DistributedSampler",
-    "sampler_plain": False,
-    "shuffle": True,
-    "replicas": 2,
-}
-SHARD = {
-    "batching": "batch_sampler",
-    "batch_sampler": "accelerate.data_loader.BatchSamplerShard",
-    "replicas": 2,
-    "sampler_wrappers": "BatchSamplerShard, BatchSampler",
-    "sampler_plain": True,
-    "shuffle": True,
-    "sampler": "torch.utils.data.sampler.RandomSampler",
-}
+SHARED_OUT = {"sampler": "torch.utils.data.distributed.DistributedSampler", "replicas": 2}
+SHARED_OUT |= {"sampler_plain": False, "shuffle": True}
+SHARD = {"made_by": "accelerate", "batching": "batch_sampler", "replicas": 2, **PLAIN}
+SHARD |= {"batch_sampler": "accelerate.data_loader.BatchSamplerShard"}
+SHARD |= {"sampler_wrappers": "BatchSamplerShard, BatchSampler"}
 GEOMETRIC = {"loader": "torch_geometric.loader.dataloader.DataLoader"}
 MONAI = {"loader": "monai.data.dataloader.DataLoader"}
-CALL = "DataLoader(dataset, batch_size=4, shuffle=True, num_workers=2)"
-
-
+OWN_MONAI = {**MONAI, "own_constructor": True, "collate_fn": "monai.data.utils.list_data_collate"}
+OWN_MONAI |= {"worker_init_fn": "monai.data.utils.worker_init_fn"}
 HF, TIMM = {"framework": "transformers"}, {"made_by": "timm", "framework": "timm"}
 HF_TRAINS, HF_TESTS = {**HF, "phase": "training"}, {**HF, "phase": "validation"}
-OWN_MONAI = {
-    **MONAI,
-    "own_constructor": True,
-    "collate_fn": "monai.data.utils.list_data_collate",
-    "worker_init_fn": "monai.data.utils.worker_init_fn",
-}
-STREAM = {"batching": "none", "batch_size": None, "sampler_plain": True, "shuffle": False}
-TWO, EIGHT = {"num_workers": 2}, {"num_workers": 8}
+RAY, ULTRALYTICS = {"framework": "ray", **SHARED_OUT}, {"made_by": "ultralytics"}
+STREAM = {"framework": "webdataset", **NONE, "sampler_plain": True, "shuffle": False}
+PINNED, KEPT = {**TWO, "pin_memory": True}, {**TWO, "persistent_workers": True}
+CALL = "DataLoader(dataset, batch_size=4, shuffle=True, num_workers=2)"
+OVERRIDE = "# By hand: override Trainer."
+
+
+def args(**given: Any) -> str:
+    told = ", ".join(f"dataloader_{name}={value}" for name, value in given.items())
+    return f"args = TrainingArguments({told})"
 
 
 @pytest.mark.parametrize(
     ("config", "changes", "line"),
     [
-        (
-            {"made_by": "transformers"},
-            {**TWO, "pin_memory": True},
-            "args = TrainingArguments(dataloader_num_workers=2, dataloader_pin_memory=True)",
-        ),
-        (
-            {**HF, "made_by": "accelerate"},
-            {**TWO, "persistent_workers": True},
-            "args = TrainingArguments(dataloader_num_workers=2, dataloader_persistent_workers=True)",
-        ),
+        ({"made_by": "transformers"}, PINNED, args(**PINNED)),
+        ({**HF, "made_by": "accelerate"}, KEPT, args(**KEPT)),
         # Options of workers without workers are refused by TrainingArguments, too.
-        (
-            HF,
-            {"prefetch_factor": 4, "drop_last": True},
-            "args = TrainingArguments(dataloader_drop_last=True)",
-        ),
+        (HF, {"prefetch_factor": 4, "drop_last": True}, args(drop_last=True)),
         (HF_TRAINS, {"batch_size": 8}, "args = TrainingArguments(per_device_train_batch_size=8)"),
         (HF_TESTS, {"batch_size": 8}, "args = TrainingArguments(per_device_eval_batch_size=8)"),
-        (
-            HF_TESTS,
-            {"dataset": Source("packed")},
-            "# By hand: override Trainer.get_eval_dataloader() for dataset=packed",
-        ),
+        (HF_TESTS, {"dataset": Source("x")}, f"{OVERRIDE}get_eval_dataloader() for dataset=x"),
         (HF, {"worker_init_fn": DROP}, "# By hand: leave out worker_init_fn"),
-        (
-            HF,
-            {"timeout": 3, **TWO},
-            "# By hand: override Trainer.get_train_dataloader() for timeout=3",
-        ),
+        (HF, {"timeout": 3, **TWO}, f"{OVERRIDE}get_train_dataloader() for timeout=3"),
         (HF, {}, "# The loader stays as it is."),
         (TIMM, EIGHT, "loader = create_loader(dataset, input_size, num_workers=8)"),
-        (
-            {"made_by": "ultralytics"},
-            {**EIGHT, "batch_size": 32},
-            "model.train(workers=8, batch=32)",
-        ),
+        (ULTRALYTICS, {**EIGHT, "batch_size": 32}, "model.train(workers=8, batch=32)"),
         ({"framework": "fastai"}, EIGHT, "dls = data_block.dataloaders(source, num_workers=8)"),
         ({"framework": "accelerate"}, TWO, f"loader = accelerator.prepare({CALL})"),
-        (
-            {"made_by": "accelerate", **SHARD},
-            TWO,
-            f"loader = accelerator.prepare({CALL.replace('=4', '=batch_size')})",
-        ),
+        (SHARD, TWO, f"loader = accelerator.prepare({CALL.replace('=4', '=batch_size')})"),
         ({"made_by": "lightning", **SHARED_OUT}, TWO, f"loader = {CALL}"),
-        (
-            {"framework": "ray", **SHARED_OUT},
-            TWO,
-            f"loader = ray.train.torch.prepare_data_loader({CALL})",
-        ),
+        (RAY, TWO, f"loader = ray.train.torch.prepare_data_loader({CALL})"),
         (OWN_MONAI, TWO, f"loader = {CALL}"),
-        (
-            {"framework": "webdataset", **STREAM},
-            TWO,
-            "loader = wds.WebLoader(dataset, batch_size=None, num_workers=2)",
-        ),
+        (STREAM, TWO, "loader = wds.WebLoader(dataset, batch_size=None, num_workers=2)"),
         # Of timm, a loader that is the user's own.
         ({"framework": "timm"}, TWO, f"loader = {CALL}"),
     ],
@@ -273,7 +208,7 @@ def test_in_its_words(tmp_path, config, changes, line):
     [
         (HF, "from transformers import TrainingArguments"),
         ({"framework": "lightning", "phase": "validation"}, "DataModule returns it"),
-        ({"framework": "ray", **SHARED_OUT}, "import ray.train.torch"),
+        (RAY, "import ray.train.torch"),
         (GEOMETRIC, "from torch_geometric.loader import DataLoader"),
         (MONAI, "from monai.data import DataLoader"),
     ],
@@ -294,3 +229,21 @@ def test_all_of_it_is_code(tmp_path: Path, framework: str) -> None:
         ast.parse(loader_code(case, dataset=Source("x")))
     # A loader made of options has no call to write out.
     assert framework != "transformers" or form_of(case).by_hand is not None
+
+
+FILES = sorted(
+    path
+    for path in Path(templates.__path__[0]).glob("*.py")
+    if path.stem not in ("__init__", "placeholders")
+)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_placeholder_is_declared(path: Path) -> None:
+    """Else it would be pasted as it stands."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    declared = {*vars(placeholders), *placeholders.__annotations__}
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    used = {node.id for node in nodes if node.id in declared and node.id.isupper()}
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.level]
+    assert used <= {each.name for node in imports for each in node.names} <= declared

@@ -12,9 +12,10 @@ GETITEM = "def __getitem__(self, index):"
 STREAM = "def __iter__(self):"
 
 
-def said(text: str, held: dict[str, str] | None = None, head: str = GETITEM) -> list[Shape | None]:
+def said(text: str, held: dict[str, str] | None = None) -> list[Shape | None]:
     """The shapes of the lines with a comment "  # key", which is asserted; "-" is none. A part of
-    what is said of it may follow between backticks."""
+    what is said of it may follow between backticks. A "def" at the top is the function's."""
+    head, text = text.split("\n", 1) if text.startswith("def ") else (GETITEM, text)
     lines = [line.partition("  # ") for line in text.splitlines()]
     method = Method([head, *(f"    {code}" for code, *_ in lines)])
     found = []
@@ -77,6 +78,8 @@ return name, lines[index], volume[index], grid[index % 4], pair, louder
 def test_each_line_has_the_shape_that_its_source_says() -> None:
     said(SOURCE)
     assert all(shape_of(Method([GETITEM, "    x = f()"]), line) is None for line in ("y = f()", ""))
+    for unreadable in ("def broken(:", "x = f()", "def __getitem__():\n    x = f()"):
+        assert shape_of(Method(unreadable.split("\n")), "x = f()") is None
 
 
 def test_what_need_not_be_done_is_waste() -> None:
@@ -88,6 +91,10 @@ for k in range(9):
     rows = torch.cat([rows, self.x[index, k]])  # one by one
 return volume[index]"""
     assert [shape.waste for shape in said(text) if shape is not None] == [True, False, False]
+
+
+KNOWN = {"items#": "6,000", "weights#": "100,000", "rows": "list", "memory": "deque"}
+KNOWN |= {"seen": "list", "kept": DEQUE, "seen" + CHANGES: "", "kept" + CHANGES: ""}
 
 
 @pytest.mark.parametrize(
@@ -108,10 +115,8 @@ return volume[index]"""
         "places = offsets(index)\nnear = [self.table[at][key] for at in places]  # one by one",
         "found = self.query(index)  # -",  # not a DataFrame's
         "found = parse(index)  # -\nend = len(found) // 8 * 8\nreturn found[:end]",
-        "found = parse(index)  # whole for a part\nend = 8\nreturn found[:end]",
         "found = parse(index)  # -\nfound[:3] -= 1\nreturn found, index",
         "found = parse(index)  # -\nnear = found < 3\nbest = found[near]",
-        "found = self.frame.groupby('user').get_group(index)  # same",
         "x = np.array([(i / 255) ** index for i in range(256)])  # one by one\nuse = x[index]",
         "table = [decode(i, index) for i in range(9)]  # whole for a part\nuse = table[index]",
         # A file's lines are the same for every sample, unless it goes as far as the sample says.
@@ -126,7 +131,6 @@ return volume[index]"""
         "x = self.frame[self.columns]  # same\nreturn x[index]",
         "x = self.frame[index]  # -\nreturn x",
         "x = np.unique(self.cells[index])  # -\nreturn x",
-        "x = made(self.a[index])  # whole for a part\ny = x[:4]\nreturn y",
         "x = np.sort(self.a[index])  # -\ny = x[:4]\nreturn y",
         "x = made(self.a[index])  # -\ny = x[:4].mean()\nreturn x - y",
         "x = made(self.a[index])  # whole for a part\ny = x[: x.shape[0] // 2]\nreturn y",
@@ -150,10 +154,38 @@ return volume[index]"""
         "x = [decode(path) for path in self.views[index]]  # -",
         "for y in range(h):\n    for x in decoded:\n        out[y, x] = f(index)  # -",
         "for y in range(h):\n    out[y, y] = f(index)  # -",
+        "for attempt in range(3):\n    if state is not None:  # one by one\n        break",
+        # Containers that are searched, and what is thrown away.
+        "again = index in self.seen  # searched\nfew = random.sample(self.kept, 8)  # deque",
+        "few = random.sample(self.seen, 8)  # -\nlast = self.kept[-1]  # -",
+        "rows = self.db.execute('SELECT x FROM y WHERE z = ?', (index,)).fetchall()  # searched by SQL",
+        "state = self.memory[index]  # deque",
+        "near = [key for key, box in self.tiles.items() if box.intersects(index)]  # searched",
+        "for box in self.boxes:\n    if box.holds(index):  # searched\n        break",
+        "made = [parse(field) for field in index]  # thrown away\nenergy = measured(index)  # thrown away\n"
+        "if energy < self.least:\n    return self[0]\nreturn made",
+        "others = list(set(self.all) - set(self.few[index]))  # whole for a part\ndrawn = random.sample(others, 4)",
+        # Waiting, and calls that training does without; of those whose result is used, it does not.
+        "while not self.queue.empty():\n    time.sleep(self.wait)  # polls\nreturn self.queue.get()",
+        "for _ in range(3):\n    time.sleep(0.1)  # -\nreturn index",
+        "gc.collect()  # not needed\ntorch.cuda.empty_cache()  # not needed",
+        "if index % 2: gc.collect()  # not needed",
+        "print(index, flush=True)  # not needed\nlogger.info('%d', index)  # not needed",
+        "text = file.write(index)  # -\nself.gc.collect()  # -\nx = collect(index)  # -\nuse(text, x)",
+        # A statement of several lines is one; all arguments of a function differ between samples.
+        "wave = made(  # whole for a part\n    self.w[index],  # whole for a part\n)\nreturn wave[:, 3 : index + 6]",
+        "def smooth(image, k=9):\nout = blurred(image)  # -\nkernel = made(K)  # same",
+        "def frame(self, path, at):\nframes = []\nwhile True:\n    ok, image = capture.read(path)  # whole for a part `return frames[at]`\n"
+        "    frames.append(image)\nreturn frames[at]",
+        # What a stream does in its loop is done for each sample, unless the loop carries it along.
+        f"{STREAM}\nleft = list(self.all)\nwhile True:\n    taken = first(left)  # same\n    yield taken",
+        f"{STREAM}\nleft = list(self.all)\nwhile True:\n    taken = first(left)  # -\n    left = less(left, taken)  # -\n    yield taken",
+        f"{STREAM}\ntable = read(self.path)  # -\nfor line in open(self.path):\n    names = read(self.path)  # same\n    yield line",
+        f"{STREAM}\nfor line in open(self.path):\n    for v in parsed(line):\n        x = torch.cat([x, v])  # one by one\n    yield x",
     ],
 )
 def test_a_line_says_what_is_wrong_with_it(text: str) -> None:
-    said(text, {"items#": "6,000", "weights#": "100,000", "rows": "list"})
+    said(text, KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -164,34 +196,8 @@ def test_a_table_is_gone_through_element_by_element(target: str) -> None:
     assert all(shape is not None and shape.waste for shape in said(text))
 
 
-@pytest.mark.parametrize("source", ["def broken(:", "x = f()", "def __getitem__():\n    x = f()"])
-def test_source_that_cannot_be_read_says_nothing(source: str) -> None:
-    assert shape_of(Method(source.split("\n")), "x = f()") is None
-
-
-@pytest.mark.parametrize(
-    ("line", "needed"),
-    [
-        *((line, False) for line in ("gc.collect()", "if index % 2: gc.collect()")),
-        ("torch.cuda.empty_cache()", False),
-        *((line, False) for line in ("print(index, flush=True)", "logger.info('%d', index)")),
-        # Its result is used, and others.
-        *((line, True) for line in ("text = file.write(data)", "self.gc.collect()", "def (")),
-        ("x = collect()", True),
-    ],
-)
-def test_calls_that_training_does_without(line: str, needed: bool) -> None:
-    shape = shape_of(Method([]), line)
-    assert (shape and shape.key) == (None if needed else "not needed")
-
-
-HELD = {
-    "names": "texts",
-    "places": "dict",
-    "users": "list",
-    "users[]": "list",
-    "global STOPWORDS": "texts",
-}
+HELD = {"names": "texts", "places": "dict", "users": "list", "users[]": "list"}
+HELD |= {"global STOPWORDS": "texts"}
 
 
 @pytest.mark.parametrize(
@@ -230,55 +236,18 @@ def test_what_is_searched_is_a_list() -> None:
     said(text.format("  # -"), {**HELD, "users[]": "set", "names": "dict"})
 
 
-def test_a_statement_of_several_lines_is_one() -> None:
-    key = "  # whole for a part"
-    said(
-        f"wave = spectrum({key}\n    self.waves[index],{key}\n).abs(){key}\nreturn wave[:, index : index + 16]"
-    )
-
-
 def test_what_methods_change_is_not_the_same_for_every_sample() -> None:
     getitem = Method([GETITEM, "    self.place = index", "    return self.load()"])
-    load = Method(
-        ["def load(self):", "    rows = decode(self.files[self.place])", "    return rows"]
-    )
+    text = "def load(self):\nrows = decode(self.files[self.place])  # {}\nreturn rows"
     grows = Method(["def grows(self):", "    self.seen.append(1)", "    self.table[0] = 1"])
-    held = dict.fromkeys(changing([getitem, load, grows]), "")
-    assert set(held) == {
-        each + CHANGES for each in ("place", "seen", "table", "grows", "__getitem__")
-    }
-    said("rows = decode(self.files[self.place])  # same\nreturn rows", head="def load(self):")
-    said("rows = decode(self.files[self.place])  # -\nreturn rows", held, head="def load(self):")
-    stream = Method(
-        [STREAM, "    while True:", "        yield stack(self.source.take() for _ in range(8))"]
-    )
-    held = dict.fromkeys(changing([stream]), "")
-    said("state = dumps(self.source.state())  # -\nreturn state", held, head="def snapshot(self):")
-
-
-def test_a_list_that_grows_is_searched_and_a_deque_walked() -> None:
-    held = {"seen": "list", "kept": DEQUE, "seen" + CHANGES: "", "kept" + CHANGES: ""}
-    said("again = index in self.seen  # searched\nfew = rng.sample(self.kept, 8)  # deque", held)
-    said("few = random.sample(self.seen, 8)  # -\nlast = self.kept[-1]  # -", held)
-
-
-@pytest.mark.parametrize(
-    ("text", "key"),
-    [
-        (
-            "while not self.queue.empty():\n    time.sleep(self.wait)  # {}\nreturn self.queue.get()",
-            "polls",
-        ),
-        ("for _ in range(3):\n    time.sleep(0.1)  # {}\nreturn index", "-"),  # as long as it takes
-        ("time.sleep(0.1)  # {}\nreturn index", "-"),
-    ],
-)
-def test_sleeping_until_something_is_there_is_polling(text: str, key: str) -> None:
-    said(text.format(key))
-
-
-def test_all_arguments_of_a_function_differ_from_sample_to_sample() -> None:
-    said("out = blurred(image)  # -\nkernel = made(K)  # same", head="def smooth(image, k=9):")
+    held = dict.fromkeys(changing([getitem, Method(text.split("\n")), grows]), "")
+    names = ("place", "seen", "table", "grows", "__getitem__")
+    assert held.keys() == {each + CHANGES for each in names}
+    said(text.format("same"))
+    said(text.format("-"), held)
+    taken = "        yield stack(self.source.take() for _ in range(8))"
+    held = dict.fromkeys(changing([Method([STREAM, "    while True:", taken])]), "")
+    said("def snapshot(self):\nstate = dumps(self.source.state())  # -\nreturn state", held)
 
 
 @pytest.mark.parametrize(
@@ -293,112 +262,53 @@ def test_all_arguments_of_a_function_differ_from_sample_to_sample() -> None:
     ],
 )
 def test_what_depends_on_one_of_several_arguments(used: str, key: str) -> None:
-    head, bank = "def __call__(self, wave, rate):", "bank = made(rate, self.rate)"
-    said(f"{used}\n{bank}  # {key}\nout = filtered(wave, bank)  # -\nreturn out", head=head)
-    said(f"{used}\nbank = made(rate, random.random())  # -\nreturn bank", head=head)
-    said(f"{used.replace('wave', '1')}\n{bank}  # -", head="def __call__(self, rate):")
-
-
-def test_what_a_loop_carries_along_is_not_the_same_for_each_sample() -> None:
-    lines = "left = list(self.all)\nwhile True:\n    taken = first(left)  # {}\n"
-    said(lines.format("same") + "    names = read(self.path)\n    yield taken", head=STREAM)
-    again = "    left = without(left, taken)  # -\n    yield taken"
-    said(lines.format("-") + again, head=STREAM)
-
-
-def test_what_a_stream_does_is_done_for_each_sample() -> None:
-    text = """\
-table = read(self.path)  # -
-for line in open(self.path):
-    names = read(self.path)  # same
-    for v in parsed(line):
-        x = torch.cat([x, v])  # one by one
-    yield x"""
-    said(text, head=STREAM)
+    call, bank = f"def __call__(self, wave, rate):\n{used}", "bank = made(rate, self.rate)"
+    said(f"{call}\n{bank}  # {key}\nout = filtered(wave, bank)  # -\nreturn out")
+    said(f"{call}\nbank = made(rate, random.random())  # -\nreturn bank")
+    said(f"def __call__(self, rate):\n{used.replace('wave', '1')}\n{bank}  # -")
 
 
 def test_an_argument_varies_if_a_call_gives_it_what_does() -> None:
     sources = [
-        [
-            GETITEM,
-            "    env = self.connect(self.path)",
-            "    return read(env, index), self.apart(1)",
-        ],
+        [GETITEM, "    db = self.connect(self.path)", "    return read(db, index), self.apart(1)"],
         ["def connect(self, path):", "    return opened(path)"],
         ["def opened(path):", "    return lmdb.open(path)"],
         ["def read(env, key):", "    return env.get(key)"],
         ["def apart(self, *keys):", "    return [self.alone(*keys)]"],
         ["def never(path):", "    return opened_by(path)"],
     ]
-    found = {each.name: each.varying for each in linked(sources)}
-    assert found["connect"] == found["opened"] == set()
-    assert found["read"] == {"key"} and found["never"] == {"path"}
-    assert found["__getitem__"] == {"index"}
+    varying = [each.varying for each in linked(sources)]
+    assert varying == [{"index"}, set(), set(), {"key"}, set(), {"path"}]
     twice = linked([*sources, ["def opened(other):", "    pass"]])
     assert twice[2].varying == {"path"}  # which of the two is called is not known
     shape = shape_of(linked(sources)[1], "return opened(path)")
     assert shape is not None and shape.key == "same"
 
 
-def test_of_a_list_filled_in_a_loop_one_element_is_used() -> None:
-    text = """\
-frames = []
-while True:
-    ok, image = capture.read(path)  # whole for a part `return frames[at]`
-    frames.append(image)
-return frames[at]"""
-    said(text, head="def frame(self, path, at):")
-
-
-def test_containers_searches_and_samples_that_are_thrown_away() -> None:
-    text = """\
-rows = self.db.execute("SELECT x FROM events WHERE session = ?", (index,)).fetchall()  # searched by SQL
-state = self.memory[index]  # deque
-near = [key for key, box in self.tiles.items() if box.intersects(index)]  # searched
-made = [parse(field) for field in self.fields if field in index]  # thrown away
-for box in self.boxes:
-    if box.holds(index):  # searched
-        break
-for attempt in range(3):
-    if state is not None:  # one by one
-        break
-others = list(set(self.all) - set(self.seen[index]))  # whole for a part
-drawn = random.sample(others, 4)
-energy = measured(index)  # thrown away
-if energy < self.least:
-    return self[drawn[0]]
-return state, near, made
-"""
-    said(text, {"memory": "deque"})
-
-
 CROP = "crop = image[random.randint(0, 9) :].copy()"
-TRIES = "for attempt in range(9):"
-VAIN = "  # thrown away"
+FOREVER, TRIES = "while True:\n    ", "for attempt in range(9):\n    "
+VAIN, NOT = "  # thrown away\n    ", "  # -\n    "
+UNTIL_BRIGHT, SKIPS = "if bright(crop):\n        break", "if dark(crop):\n        continue\n    "
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        f"while True:\n    {CROP}{VAIN}\n    if bright(crop):\n        break",
-        "while True:\n    y = random.randint(0, 9)\n    crop = image[y:].copy()  # thrown away\n"
-        "    if bright(crop):\n        return crop",
-        f"while True:\n    {CROP}{VAIN}\n    if dark(crop):\n        continue\n    break",
-        f"{TRIES}\n    {CROP}  # -\n    if dark(crop):\n        continue\n    kept.append(crop)",
-        "while True:\n    n = random.randint(0, 9)\n    crop = enlarged(image, n)  # -\n"
-        "    if n > 4:\n        break",
-        "while True:\n    n += random.randint(0, 9)\n    crop = image[n:].copy()  # -\n"
-        "    if n > 99:\n        break",
-        f"{TRIES}\n    {CROP}{VAIN}\n    if bright(crop):\n        break",
-        f"crop = image\nwhile dark(crop):\n    {CROP}{VAIN}",
-        "while True:\n    crop = image.resample(3)  # -\n    if small(crop):\n        break",
-        "while True:\n    crop = self.file.read(9)  # -\n    if not crop:\n        break",
-        f"{TRIES}\n    {CROP}  # -\n    kept.append(crop)",
-        f"for image in images:\n    {CROP}  # searched\n    if bright(crop):\n        break",
+        f"{FOREVER}{CROP}{VAIN}{UNTIL_BRIGHT}",
+        f"{FOREVER}y = random.randint(0, 9)\n    crop = image[y:].copy(){VAIN}{UNTIL_BRIGHT}",
+        f"{FOREVER}{CROP}{VAIN}{SKIPS}break",
+        f"{TRIES}{CROP}{NOT}{SKIPS}kept.append(crop)",
+        f"{FOREVER}n = random.randint(0, 9)\n    crop = large(image, n){NOT}if n > 4:\n        break",
+        f"{FOREVER}n += random.randint(0, 9)\n    crop = image[n:].copy(){NOT}if n > 99:\n        break",
+        f"{TRIES}{CROP}{VAIN}{UNTIL_BRIGHT}",
+        f"crop = image\nwhile dark(crop):\n    {CROP}  # thrown away",
+        f"{FOREVER}crop = image.resample(3){NOT}{UNTIL_BRIGHT}",
+        f"{FOREVER}crop = self.file.read(9){NOT}if not crop:\n        break",
+        f"for image in images:\n    {CROP}  # searched\n    {UNTIL_BRIGHT}",
     ],
 )
 def test_a_loop_that_draws_until_one_passes(text: str) -> None:
-    said(f"{text}\nreturn crop", head="def cut(image):")
+    said(f"def cut(image):\n{text}\nreturn crop")
 
 
 @pytest.mark.parametrize(
@@ -435,11 +345,7 @@ BY_PLACE = ("[0]", "[1]", "[2]['id']")
         ("for batch in loader:\n    x, y, _ = batch\n    f(x, y)", BY_PLACE, ["[2]"]),
         # of which all may be read
         ("for batch in loader:\n    step(batch)", BY_KEY, []),
-        (
-            "for b in loader:\n    b = {k: v.cuda() for k, v in b.items()}\n    f(b['x'])",
-            BY_KEY,
-            [],
-        ),
+        ("for b in loader:\n    b = {k: v for k, v in b.items()}\n    f(b['x'])", BY_KEY, []),
         ("for batch in loader:\n    f(batch['x'], batch[key])", BY_KEY, []),
         ("for batch in loader:\n    f(batch['x'], locals())", BY_KEY, []),
         ("for x, *rest in loader:\n    f(x)", BY_PLACE, []),
@@ -448,7 +354,6 @@ BY_PLACE = ("[0]", "[1]", "[2]['id']")
         ("for x, y, m in moved(loader):\n    f(x)", BY_PLACE, []),
         ("for x, y, m in loader:\n    f(x", BY_PLACE, []),
         ("trainer.fit(model, loader)", BY_PLACE, []),
-        ("", BY_PLACE, []),
     ],
 )
 def test_unread(loop: str, paths: tuple[str, ...], fields: list[str]) -> None:

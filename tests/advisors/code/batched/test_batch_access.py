@@ -12,17 +12,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.utils.data import (
-    DataLoader,
-    Dataset,
-    Subset,
-    TensorDataset,
-)
+from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from loaderscope.advisors.code.batched.access import leaves, read_access
 from loaderscope.advisors.code.batched.batch_access import batch_access
 from loaderscope.advisors.code.batched.batch_values import NotArrays, Value
-from loaderscope.advisors.code.batched.getitems_code import Batched, batched_form
+from loaderscope.advisors.code.batched.getitems_code import batched_form
 from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
 from loaderscope.profiler.store.inspection import Attribute, read_inspection
 from rule_cases import case_of, ran
@@ -67,7 +62,6 @@ FORMS = {
     "NamesOfPython": "len, list = self.x[i], self.labels[i]\nreturn len.clone(), int(list)",
     "Lists": "return (self.a[i], self.labels[i], self.costs[i], self.names[i], torch.tensor(self.labels[i]),\n"
     "        self.rows[i])",
-    "ListDict": "return {'a': self.a[i], 'name': self.names[i], 'cost': torch.tensor(self.costs[i])}",
     "Converted": "if torch.is_tensor(i):\n    i = i.tolist()\n"
     "image = torch.as_tensor(self.image[i]).float() / 255\n"
     "return image, torch.tensor(float(self.b[i])), bool(self.y[i])",
@@ -91,6 +85,8 @@ def same(a: Any, b: Any) -> bool:
         return False
     if isinstance(a, torch.Tensor):
         return a.dtype == b.dtype and torch.equal(a, b) and a.stride() == b.stride()
+    if isinstance(a, np.ndarray | np.generic):
+        return a.dtype == b.dtype and np.array_equal(a, b)
     if isinstance(a, dict):
         return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
     if isinstance(a, list | tuple):
@@ -98,27 +94,22 @@ def same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def form_of(tmp_path: Path, loader: DataLoader[Any]) -> Batched:
+def pasted(tmp_path: Path, loader: DataLoader[Any], **names: Any) -> DataLoader[Any]:
     rows, epochs = rows_of(samples=4)
     facts: Any = {"epochs": epochs, "loader": loader, "config": {"dataset_len": None}}
-    return batched_form(case_of(tmp_path, rows, **facts))
-
-
-def pasted(tmp_path: Path, loader: DataLoader[Any], **names: Any) -> DataLoader[Any]:
+    code = batched_form(case_of(tmp_path, rows, **facts)).code
     cls = type(loader.dataset)
-    scope = ran(
-        form_of(tmp_path, loader).code, dataset=loader.dataset, **{cls.__name__: cls, **names}
-    )
-    made: DataLoader[Any] = scope["loader"]
-    return made
+    return ran(code, dataset=loader.dataset, **{cls.__name__: cls, **names})["loader"]
+
+
+def drawn(loader: DataLoader[Any], seed: int) -> list[Any]:
+    torch.manual_seed(seed)
+    return list(loader)
 
 
 def assert_same_epochs(before: DataLoader[Any], after: DataLoader[Any]) -> None:
     for seed in (0, 1):
-        torch.manual_seed(seed)
-        expected = list(before)
-        torch.manual_seed(seed)
-        found = list(after)
+        expected, found = (drawn(loader, seed) for loader in (before, after))
         assert len(expected) == len(found) == len(before) == len(after)
         assert all(map(same, expected, found)), (expected[0], found[0])
 
@@ -130,16 +121,12 @@ def test_the_pasted_loader_gives_the_same_batches_in_the_same_order(tmp_path, cl
     assert_same_epochs(before, pasted(tmp_path, before))
 
 
-@pytest.mark.parametrize(
-    "dataset",
-    [
-        TensorDataset(torch.randn(N, 2), torch.arange(N)),
-        Subset(TensorDataset(torch.randn(N, 2), torch.arange(N)), list(range(0, N, 3))),
-        Subset(Subset(Pair(), range(20, 50)), torch.arange(5, 25)),
-        Subset(Numbered(), [5, 3, 9, 1, 1]),
-    ],
-    ids=lambda d: type(d).__name__,
-)
+TENSORS = TensorDataset(torch.randn(N, 2), torch.arange(N))
+TWICE = Subset(Subset(Pair(), range(20, 50)), torch.arange(5, 25))
+WRAPPED = [TENSORS, Subset(TENSORS, [*range(0, N, 3)]), TWICE, Subset(Numbered(), [5, 3, 9, 1, 1])]
+
+
+@pytest.mark.parametrize("dataset", WRAPPED, ids=lambda d: type(d).__name__)
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_wrapped_data_sets(tmp_path: Path, dataset: Dataset[Any], shuffle: bool) -> None:
     before = DataLoader(dataset, batch_size=4, shuffle=shuffle, drop_last=shuffle)
@@ -158,29 +145,20 @@ def test_tensors_on_a_device_are_indexed_as_they_can_be() -> None:
     assert texts == ["source.x.index_select(0, rows)", "source.x[rows]"]
 
 
-def halves(samples: Any) -> Any:
-    dicts = [sample for sample in samples if isinstance(sample, dict)]
-    return [type(sample) for sample in samples], dicts or samples
+def as_given(samples: Any) -> Any:
+    return samples
 
 
 @pytest.mark.parametrize("name", ["One", "ListPair", "DictCall", "Mixed", "Lists", "ByOrder"])
 def test_a_collate_function_of_the_users_own_is_given_the_same_samples(tmp_path, name):
     own = with_getitem(Arrays, FORMS[name], np=np, torch=torch)
-    before = DataLoader(own(), batch_size=7, collate_fn=halves)
+    before = DataLoader(own(), batch_size=7, collate_fn=as_given)
     expected = list(before)
 
-    after = pasted(tmp_path, before, halves=halves)
+    after = pasted(tmp_path, before, as_given=as_given)
 
     assert "__getitems__" in vars(own) and after.batch_size == 7
-    for (types, samples), (found_types, found) in zip(expected, after, strict=True):
-        assert types == found_types
-        for a, b in zip(samples, found, strict=True):
-            assert type(a) is type(b)
-            pairs = zip(a.values(), b.values(), strict=True) if isinstance(a, dict) else [(a, b)]
-            if isinstance(a, tuple | list):
-                pairs = zip(a, b, strict=True)
-            for p, q in pairs:
-                assert type(p) is type(q) and np.array_equal(np.asarray(p), np.asarray(q))
+    assert all(map(same, expected, after)) and len(expected) == len(after)
 
 
 ATTRIBUTES = (
@@ -203,7 +181,6 @@ ATTRIBUTES = (
         ("if self.x[i] > 0: return 1", "`if self.x.i. > 0"),
         ("self.cache = self.x[i]\n    return self.x[i]", "`self.cache` is more"),
         ("return self.y[i] * 2", "more than a lookup"),
-        ("return self.x[i].sum()", "sum"),
         ("return self.x[i].permute(1, 0)", "permute"),
         ("return self.t(self.x[i])", "`self.t.* is more"),
         ("if self.t: return self.t(self.x[i])", "`if self.t"),
@@ -242,8 +219,6 @@ def test_hostile_or_torn_source_is_refused(lines: tuple[str, ...]) -> None:
 
 @given(st.lists(st.text(max_size=60), max_size=8))
 def test_any_text_is_refused_or_read(lines: list[str]) -> None:
-    """Asserts that whatever stands in a __getitem__, reading it raises NotArrays or finds arrays it
-    takes rows of."""
     with suppress(NotArrays):
         plan = read_access(tuple(lines), ATTRIBUTES)
         values = [*leaves(plan.result), *(value for _, value in plan.assigns)]
@@ -251,14 +226,9 @@ def test_any_text_is_refused_or_read(lines: list[str]) -> None:
 
 
 def test_names_from_a_run_never_become_code() -> None:
-    loader = DataLoader(NumPy(), batch_size=4)
-    seen = inspect_loader(loader)
+    seen = inspect_loader(DataLoader(NumPy(), batch_size=4))
     seen["dataset"]["name"] = "x); import os  #"
-    part = read_inspection({"inspection": seen}).dataset
-    assert part is not None
-
-    access = batch_access(part)
-
+    access = batch_access(read_inspection({"inspection": seen}).dataset)
     assert "import os" not in access.expression + access.definition
 
 

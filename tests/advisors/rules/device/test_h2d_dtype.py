@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from loaderscope.advisors.case.case import Case
-from rule_cases import FakeWhatIf, advice, asked, case_of, ran
+from rule_cases import advice, asked, case_of, ran
 from rule_rows import US, rows_of
 from silence import silent
 
@@ -25,15 +25,7 @@ LABELS = {"path": "[1]", "kind": "tensor", "dtype": "int64", "shape": [8], "nbyt
 
 
 def case(
-    tmp_path: Path,
-    pictures: dict[str, Any],
-    *,
-    workers: int = 2,
-    move_us: float = 900.0,
-    device: str | None = None,
-    structure: str = "list",
-    config: dict[str, Any] | None = None,
-    **columns: Any,
+    path, pictures, workers=2, move_us=900.0, device=None, structure="list", config=None, **columns
 ) -> Case:
     if workers:
         moved = {"pack_ns": round(move_us * US), "unpack_ns": round(move_us * US / 2)}
@@ -41,12 +33,10 @@ def case(
         columns = {**moved, **worker, "queued_ns": 0, **columns}
     rows, epochs = rows_of(wait_ms=3.0, compute_ms=3.0, fetch_ns=1000 * US, **columns)
     dataset = {"type": "train.Faces", "name": "Faces"}
-    facts: Any = {
-        "config": {"num_workers": workers, **(config or {})},
-        "process": {"device": device},
-        "inspection": {"structure": structure, "leaves": [pictures, LABELS], "dataset": dataset},
-    }
-    return case_of(tmp_path, rows, epochs=epochs, whatif=FakeWhatIf(), **facts)
+    seen = {"structure": structure, "leaves": [pictures, LABELS], "dataset": dataset}
+    told = {"num_workers": workers, **(config or {})}
+    facts: Any = {"config": told, "process": {"device": device}, "inspection": seen}
+    return case_of(path, rows, epochs=epochs, **facts)
 
 
 def test_pictures_are_sent_as_bytes(tmp_path: Path) -> None:
@@ -65,9 +55,7 @@ def test_pictures_are_sent_as_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("structure", "path"), [("tuple", "[0]"), ("list", "[0]['image']")])
-def test_a_batch_that_cannot_be_written_to_is_made_anew(
-    tmp_path: Path, structure: str, path: str
-) -> None:
+def test_a_batch_that_cannot_be_written_to_is_made_anew(tmp_path, structure, path):
     seen = case(tmp_path, leaf(path=path), structure=structure, config={"collate_fn": "train.join"})
     picture, more = torch.arange(256).float() / 255, torch.ones(3)
     made = ({"image": picture}, [more]) if "image" in path else (picture, [more])

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, SequentialSampler, Subset, TensorDatase
 
 from loaderscope.advisors.case.case import Case
 from loaderscope.profiler.store.inspection import Leaf
-from rule_cases import FakeWhatIf, advice, asked, case_of, rejection
+from rule_cases import FakeWhatIf, advice, asked, case_of, ran, rejection, shown
 from rule_rows import US, rows_of
 from silence import silent
 from stored_sets import Sized
@@ -45,24 +45,16 @@ class Whole(Points):
 
 
 def case(
-    tmp_path: Path,
-    dataset: Any = None,
-    *,
-    sample_us: float = 6.0,
-    collate_us: float = 250.0,
-    idle: float = 0.02,
-    compute_ms: float = 0.2,
-    whatif: FakeWhatIf | None = None,
-    columns: dict[str, Any] | None = None,
-    **options: Any,
+    tmp_path, dataset=None, sample_us=6.0, collate_us=250.0, idle=0.02, compute_ms=0.2, **options
 ) -> Case:
     """A loader over `dataset` whose batches of 100 take `sample_us` a sample."""
+    whatif, columns = options.pop("whatif", None), options.pop("columns", {})
     loader = DataLoader(dataset or Points(), **{"batch_size": 100, "shuffle": True, **options})
     fetch, collate = round(sample_us * 100 * US), round(collate_us * US)
     told = {"fetch_ns": fetch, "fetch_cpu_ns": round(fetch * (1 - idle)), "index_ns": 20 * US}
     told |= {"collate_ns": collate, "collate_cpu_ns": collate, "samples": 100, "bytes": 2800}
     wait_ms = (fetch + collate) / 1e6 + 0.03
-    rows, epochs = rows_of(wait_ms=wait_ms, compute_ms=compute_ms, **told, **(columns or {}))
+    rows, epochs = rows_of(wait_ms=wait_ms, compute_ms=compute_ms, **told, **columns)
     leaf = {"kind": "tensor", "dtype": "float32", "shape": [100]}
     facts: Any = {
         "config": {"dataset_len": 6000 if whatif is None else None},
@@ -71,23 +63,22 @@ def case(
     return case_of(tmp_path, rows, epochs=epochs, loader=loader, whatif=whatif, **facts)
 
 
-@pytest.mark.parametrize(
-    "dataset", [Points(), TensorDataset(torch.randn(N, 5)), Subset(Points(), range(N))]
-)
+LOOKED_UP = [Points(), TensorDataset(torch.randn(N, 5)), Subset(Points(), range(N))]
+
+
+@pytest.mark.parametrize("dataset", LOOKED_UP)
 def test_it_speaks_where_samples_are_looked_up_one_by_one(tmp_path: Path, dataset: Any) -> None:
     made = case(tmp_path, dataset, whatif=FakeWhatIf())
     found = advice(NAME, made)
     assert found.params == {"batch_size": None, "num_workers": 0}
-    assert str(found.evidence["fetch a sample"]) == "6.00 µs"
-    assert str(found.evidence["collate a batch"]) == "250 µs"
+    assert shown(found, "fetch a sample", "collate a batch") == ("6.00 µs", "250 µs")
     (question,) = asked(made)
     low, high = question["fetch_us"]
     assert question["num_workers"] == 0 and 1 < low < 5 < high < 30
     assert question["collate_us"][1] < 5
 
 
-class Own(SequentialSampler):
-    """Draws in a way of its own."""
+class Own(SequentialSampler): ...
 
 
 def test_a_sampler_of_the_users_own_goes_on_drawing_as_it_does(tmp_path: Path) -> None:
@@ -145,26 +136,20 @@ def stacked(samples: Any) -> Any:
     return torch.stack([x for x, _ in samples])
 
 
-class Arrow(Points):
+class Arrow(Whole):
     """Stands in for a Hugging Face data set."""
 
     def with_format(self, kind: str) -> Any:
         return self
-
-    def __getitems__(self, indices: list[int]) -> Any:
-        return [self[i] for i in indices]
 
 
 Arrow.__module__, Arrow.__qualname__ = "datasets.arrow_dataset", "Dataset"
 
 
 def test_a_hugging_face_data_set_is_indexed_with_batches(tmp_path: Path) -> None:
-    dataset = Arrow()
-    found = advice(NAME, case(tmp_path, dataset, sample_us=40.0))
-    scope: dict[str, Any] = {"dataset": dataset}
-    exec(found.code, scope)
+    found = advice(NAME, case(tmp_path, Arrow(), sample_us=40.0))
     assert 'with_format("torch")' in found.code and found.params == {"batch_size": None}
-    assert len(scope["loader"]) == 6
+    assert len(ran(found.code, dataset=Arrow())["loader"]) == 6
 
 
 @pytest.mark.parametrize("leaf", [{"path": "['x'][0]"}, {"path": "['x']", "dtype": "float64"}])
@@ -172,6 +157,4 @@ def test_columns_that_are_lists_now_are_changed_by_hand(tmp_path: Path, leaf: An
     made = case(tmp_path, Arrow(), sample_us=40.0)
     seen = structs.replace(made.loader.inspection, leaves=(Leaf(kind="tensor", **leaf),))
     found = advice(NAME, replace(made, loader=replace(made.loader, inspection=seen)))
-    scope: dict[str, Any] = {}
-    exec(found.code, scope)
-    assert "loader" not in scope and 'with_format("torch")' in found.code
+    assert "loader" not in ran(found.code) and 'with_format("torch")' in found.code

@@ -16,16 +16,7 @@ from loaderscope.advisors.case.case import Case
 from loaderscope.profiler.base.host import host_name
 from loaderscope.profiler.record.inspect.inspect_samples import inspect_samples
 from loaderscope.profiler.store.sampled_fetches import SampledFetches
-from rule_cases import (
-    FakeWhatIf,
-    advice,
-    arguments,
-    asked,
-    case_of,
-    outcomes,
-    unmeasured,
-    workers_config,
-)
+from rule_cases import advice, arguments, asked, case_of, outcomes, unmeasured, workers_config
 from rule_rows import main_loop, worker_loop
 from stack_cases import seen
 from storage_cases import looked, pasted
@@ -48,9 +39,7 @@ PADDED = {"path": "", "kind": "tensor", "dtype": "torch.float32", "nbytes": 1000
 PADDED |= {"padding_share": 0.5}
 
 
-def slow_case(
-    path: Path, source: list[str], leaves: Any = (), workers: int = 0, collate_ms: float = 8.0
-) -> Case:
+def slow_case(path, source, leaves=(), workers=0, collate_ms=8.0) -> Case:
     if workers:
         rows = worker_loop(100, wait_ms=9.0, compute_ms=1.0, fetch_ms=4.0, collate_ms=collate_ms)
     else:
@@ -58,7 +47,7 @@ def slow_case(
     collate = {"type": "train.join", "name": "join", "call": source}
     facts: Any = {"config": {**workers_config(workers), "collate_fn": "train.join"}}
     facts["inspection"] = {"collate": collate, "leaves": list(leaves)}
-    return case_of(path, rows, whatif=FakeWhatIf(1.8), **facts)
+    return case_of(path, rows, **facts)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -104,7 +93,7 @@ def test_the_buckets_cover_every_sample_once(tmp_path: Path) -> None:
 
 
 def test_silent_where_collating_is_little_or_torchs_own(tmp_path: Path) -> None:
-    torchs = case_of(tmp_path / "a", main_loop(100, fetch=4.0, collate=8.0), whatif=FakeWhatIf())
+    torchs = case_of(tmp_path / "a", main_loop(100, fetch=4.0, collate=8.0))
     little = slow_case(tmp_path / "b", FROM_LIST, collate_ms=0.5)
     assert outcomes(NAME, torchs) == outcomes(NAME, little) == []
 
@@ -151,36 +140,33 @@ def test_a_function_below_it_makes_a_tensor_of_arrays(tmp_path: Path) -> None:
     assert "Stack" in found.title and found.code.startswith("# By hand, at train.py:2: where all")
 
 
+FILLED = join("ids = []", "for x in samples: ids.append(pad(x))", "return torch.tensor(ids)")
+LOOPED = join("xs = list(samples)", "for v in samples: xs.append(v + 1)", "return torch.stack(xs)")
+
+
 @pytest.mark.parametrize(
-    ("hot", "title"),
+    ("source", "text", "title"),
     [
-        (("return torch.tensor(ids)", 3), "Hand arrays to torch, not lists"),
-        (("ids.append(pad(x))", 2), "Replace the Python loops"),  # what stands in the loop is it
+        (FILLED, "return torch.tensor(ids)", "Hand arrays to torch, not lists"),
+        (FILLED, "ids.append(pad(x))", "Replace the Python loops"),  # what stands in the loop is it
+        (LOOPED, "xs.append(v + 1)", "Replace the Python loops"),
+        (LOOPED, "return torch.stack(xs)", None),
     ],
 )
-def test_a_call_outside_of_its_loops_is_named_with_a_faster_one(
-    tmp_path: Path, hot: tuple[str, int], title: str
-) -> None:
-    text, line = hot
-    source = join("ids = []", "for x in samples: ids.append(pad(x))", "return torch.tensor(ids)")
-    made = slow_case(tmp_path, source)
-    stacks = (f"join /home/u/train.py:{line}", 90)
-    found = advice(NAME, seen(made, stacks, text=text, stage="collate"))
-    assert found.title.startswith(title)
+def test_a_loop_is_the_cause_where_it_takes_the_time(tmp_path, source, text, title):
+    line = next(n for n, each in enumerate(source) if text in each)
+    stack = (f"join /home/u/train.py:{line}", 90)
+    made = seen(slow_case(tmp_path, source), stack, text=text, stage="collate")
+    assert unmeasured(NAME, made) if title is None else advice(NAME, made).title.startswith(title)
 
 
 def test_hostile_names_stay_out_of_the_code(tmp_path: Path) -> None:
     evil = "__import__('os').system('x')"
-    case = case_of(
-        tmp_path,
-        main_loop(100, fetch=4.0, collate=8.0),
-        whatif=FakeWhatIf(),
-        config={"collate_fn": evil, "dataset": evil, "sampler": evil},
-        inspection={
-            "collate": {"type": evil, "name": evil, "call": LOOP},
-            "leaves": [{"path": "['a'); import os #']", "kind": "tensor", "dtype": evil}],
-        },
-    )
+    leaf = {"path": "['a'); import os #']", "kind": "tensor", "dtype": evil}
+    told = {"collate": {"type": evil, "name": evil, "call": LOOP}, "leaves": [leaf]}
+    config = dict.fromkeys(("collate_fn", "dataset", "sampler"), evil)
+    rows = main_loop(100, fetch=4.0, collate=8.0)
+    case = case_of(tmp_path, rows, config=config, inspection=told)
     assert "import os" not in advice(NAME, case).code
 
 
@@ -189,16 +175,19 @@ def by_default(made: Case) -> Case:
     return replace(made, loader=replace(made.loader, config=config))
 
 
+def advised_on(made: Case) -> list[Advice]:
+    return [each for each in outcomes(NAME, made) if isinstance(each, Advice)]
+
+
 @pytest.mark.parametrize(("count", "advised"), [(768, True), (4, False)])
 def test_lists_of_numbers_by_default_collate(tmp_path: Path, count: int, advised: bool) -> None:
     size = slow_case(tmp_path, PLAIN).batch_size
     numbers = [{"path": f"[0][{n}]", "kind": "tensor", "shape": [size]} for n in range(count)]
     # As many as are described.
     made = by_default(slow_case(tmp_path / "other", PLAIN, leaves=numbers[:128]))
-    found = [each for each in outcomes(NAME, made) if isinstance(each, Advice)]
-    assert [each.title.partition(",")[0] for each in found] == (
-        ["Return tensors from the data set"] if advised else []
-    )
+    found = advised_on(made)
+    titles = ["Return tensors from the data set"] if advised else []
+    assert [each.title.partition(",")[0] for each in found] == titles
     assert all("128 or more of them in batch[0]" in each.why for each in found)
 
 
@@ -219,15 +208,12 @@ def test_batches_that_take_long_to_copy(tmp_path, nbytes, bytes_hold_it, advised
     """Of pictures that bytes would hold another rule says more."""
     large = {"path": "[0]", "kind": "tensor", "dtype": "float32", "shape": [4, 2500, 1000]}
     leaves = [{**large, "nbytes": nbytes, "whole_255ths": bytes_hold_it}]
-    for name, function in (("own", PLAIN), ("torch's", None)):
-        made = slow_case(tmp_path / name, PLAIN, leaves=leaves)
-        line = "return torch.stack(samples)"
-        made = seen(made, ("join /home/u/train.py:8", 90), stage="collate", text=line)
-        made = made if function is not None else by_default(made)
-        found = [each for each in outcomes(NAME, made) if isinstance(each, Advice)]
-        assert [each.title for each in found] == (
-            ["Put less into each batch: batch[0] takes 40.0 MB"] if advised else []
-        ), name
+    own, line = slow_case(tmp_path, PLAIN, leaves=leaves), "return torch.stack(samples)"
+    own = seen(own, ("join /home/u/train.py:8", 90), stage="collate", text=line)
+    titles = ["Put less into each batch: batch[0] takes 40.0 MB"] if advised else []
+    for made in (own, by_default(own)):
+        found = advised_on(made)
+        assert [each.title for each in found] == titles
         assert all(each.by_hand and "4 × 2500 × 1000" in each.why for each in found)
 
 
@@ -243,18 +229,8 @@ def test_batches_that_take_long_to_copy(tmp_path, nbytes, bytes_hold_it, advised
 def test_what_is_done_for_each_sample_need_not_be_done_for_each_batch(tmp_path, line, once):
     source = join(line, "return pad(encoded)")
     stacks = ("join /home/u/train.py:8 > Words.encode /home/u/words.py:3", 60), ("join x.py:9", 40)
-    found = outcomes(NAME, seen(slow_case(tmp_path, source), *stacks, stage="collate", text=line))
-    told = [each for each in found if isinstance(each, Advice) and "once for each" in each.title]
+    found = advised_on(seen(slow_case(tmp_path, source), *stacks, stage="collate", text=line))
+    told = [each for each in found if "once for each" in each.title]
     assert bool(told) == once
     if once:
         assert line in told[0].why and "__getitem__ return the result" in told[0].code
-
-
-@pytest.mark.parametrize(
-    ("line", "loops"), [("x = torch.stack(xs, 0)", False), ("out.append(v + 1)", True)]
-)
-def test_a_loop_is_no_cause_where_stacking_takes_the_time(tmp_path, line, loops):
-    looped = ("for v in samples:", "    out.append(v + 1)")
-    source = join("xs = list(samples)", *looped, "x = torch.stack(xs, 0)", "return x")
-    sampled = seen(slow_case(tmp_path, source), ("join x.py:4", 90), stage="collate", text=line)
-    assert [isinstance(each, Advice) for each in outcomes(NAME, sampled)] == [loops]

@@ -7,7 +7,7 @@ import inspect
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,11 +19,12 @@ from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS
 from loaderscope.advisors.schema.report_model import Range
 from loaderscope.profiler.base.host import host_name
-from rule_cases import FakeWhatIf, advice, case_of, outcomes, unmeasured
+from rule_cases import FakeWhatIf, advice, asked, case_of, outcomes, unmeasured
 from rule_rows import fetched
 from silence import silent
 from stack_cases import OWN, seen
 from stored_sets import Sized
+from written_sets import with_getitem
 
 NAME = "hot-function"
 GETITEM = f"Pictures.__getitem__ {OWN}:41"
@@ -53,24 +54,22 @@ _MADE: dict[tuple[Any, ...], Case] = {}  # recording one takes longer than judgi
 
 
 def case(
-    tmp_path: Path,
-    dataset: Any = None,
-    sample_us: float = 2000.0,
-    *,
-    idle: float = 0.02,
-    more_ms: float = 0.05,
-    compute_ms: float = 0.1,
-    whatif: FakeWhatIf | None = None,
-    **options: Any,
+    tmp_path, dataset=None, sample_us=2000.0, idle=0.02, more_ms=0.05, compute_ms=0.1, whatif=None
 ) -> Case:
     """A loop over four samples a batch that mostly waits for fetching them."""
     paths = getattr(dataset, "paths", [""])[0]
-    key = (type(dataset), paths, sample_us, idle, more_ms, compute_ms, repr(options))
+    key = (type(dataset), paths, sample_us, idle, more_ms, compute_ms)
     if key not in _MADE:
         rows, epochs = fetched(sample_us, idle, more_ms=more_ms, compute_ms=compute_ms)
         loader = DataLoader(dataset or Plain(), batch_size=4)
-        _MADE[key] = case_of(tmp_path, rows, epochs=epochs, loader=loader, **options)
-    return replace(_MADE[key], whatif=cast("Any", whatif or FakeWhatIf()))
+        _MADE[key] = case_of(tmp_path, rows, epochs=epochs, loader=loader)
+    return replace(_MADE[key], whatif=whatif or FakeWhatIf())
+
+
+def here(made: Case) -> Case:
+    """The case recorded on this machine, after its files were written."""
+    now = time.time_ns() + 10**9
+    return replace(made, process=replace(made.process, host=host_name(), unix_ns=now))
 
 
 def table(text: str) -> dict[str, tuple[str, ...]]:
@@ -116,14 +115,13 @@ lock | Semaphore.acquire std/threading.py:468 | lock | Thread.start std/threadin
 @pytest.mark.parametrize("key", SEEN)
 def test_a_known_function_is_named_with_its_share_and_one_like_it_only_named(tmp_path, key):
     frames, word, other = SEEN[key]
-    whatif = FakeWhatIf()
-    made = case(tmp_path, whatif=whatif)
+    made = case(tmp_path)
     found = advice(NAME, seen(made, (f"{GETITEM} > {frames}", 160), (GETITEM, 40)))
     assert word in f"{found.title} {found.why}"
     assert "80 % of fetch, called from patches.py:41" in found.why
     assert str(found.evidence["part of fetch"]).startswith("80 %")
     assert "200 stack samples" in str(found.evidence["seen in"])
-    best, worst = whatif.asked[-1]["fetch"]
+    best, worst = asked(made)[-1]["fetch"]
     family = next(f for f in FUNCTION_KINDS if f.key == key)
     # At best all that may go with it goes; at worst only the lower bound of its own share.
     assert 0 <= best <= 0.2 + 0.8 * family.left[0] + 0.01
@@ -194,16 +192,11 @@ class Buffer:
 @pytest.mark.parametrize(
     ("made", "walked"), [("collections.deque(maxlen=size)", True), ("[None] * size", False)]
 )
-def test_containers_of_another_object_are_known_by_its_source(
-    tmp_path: Path, made: str, walked: bool
-) -> None:
+def test_containers_of_another_object_are_known_by_its_source(tmp_path, made, walked):
     file = tmp_path / "buffer.py"
     file.write_text(BUFFER.replace("MADE", made))
-    plain = case(tmp_path / "run")
-    here = replace(plain.process, host=host_name(), unix_ns=time.time_ns() + 10**9)
-    stack = f"{GETITEM} > Buffer.draw {file}:9", 100
-    text = "return random.sample(self.kept, 8)"
-    found = advice(NAME, seen(replace(plain, process=here), stack, text=text))
+    stack, text = f"{GETITEM} > Buffer.draw {file}:9", "return random.sample(self.kept, 8)"
+    found = advice(NAME, seen(here(case(tmp_path / "run")), (stack, 100), text=text))
     assert ("not a deque" in found.title) is walked
 
 
@@ -224,30 +217,31 @@ def test_helpers_of_a_call_are_a_part_of_it_but_own_functions_are_not(tmp_path: 
     assert "70 % of fetch" in advice(NAME, with_texts(made, {7: None})).why
 
 
-class Bounded(Tensors):
-    def __getitem__(self, index: int) -> Any:
-        x = self.values[index].numpy()
-        low = np.min(x)
-        high = np.max(x)
-        return (x - low) / (high - low)
+BOUNDS = ["low = np.min(x)", "high = np.max(x)", "return (x - low) / (high - low)"]
+ALONE = [BOUNDS[0], "high = limit(x)", BOUNDS[2]]
+SEARCHES = ["a = np.flatnonzero(x == i)", "b = np.flatnonzero(x != i)", "return a[0] + b[0]"]
+STORED = f"Compute the statistics of a sample once, and store them: {BOUNDS[0]}"
+LOOKED_UP = f"Look this up instead of searching for it: {SEARCHES[0]}"
 
 
-def test_lines_for_which_one_call_is_better_count_together(tmp_path: Path) -> None:
-    stacks = [(GETITEM.replace("41", str(n)), share) for n, share in ((41, 35), (42, 35), (43, 30))]
-    texts = {41: "low = np.min(x)", 42: "high = np.max(x)", 43: "return (x - low) / (high - low)"}
-    made = seen(case(tmp_path, Bounded()), *stacks)
-    found = advice(NAME, with_texts(made, texts))
-    assert found.title == "Compute the statistics of a sample once, and store them: low = np.min(x)"
-    assert "with 1 more line like it, takes 70 % of fetch" in found.why
-    alone = advice(NAME, with_texts(made, {**texts, 42: "high = limit(x)"}))
-    assert alone.title.startswith("Make this cheaper")
+@pytest.mark.parametrize(
+    ("lines", "shares", "title", "said"),
+    [
+        (BOUNDS, (35, 35, 30), STORED, "with 1 more line like it, takes 70 % of fetch"),
+        (ALONE, (35, 35, 30), "Make this cheaper", "takes 100 % of fetch."),
+        (SEARCHES, (50, 39, 11), LOOKED_UP, "with 1 more line like it, takes 89 % of fetch"),
+    ],
+)
+def test_lines_of_one_shape_or_better_call_count_together(tmp_path, lines, shares, title, said):
+    body = "\n".join(["x = self.values[i].numpy()", *lines])
+    made = case(tmp_path, with_getitem(Tensors, body, np=np)())
+    stacks = [(GETITEM.replace("41", str(n)), share) for n, share in enumerate(shares, 41)]
+    found = advice(NAME, with_texts(seen(made, *stacks), dict(enumerate(lines, 41))))
+    assert found.title.startswith(title) and said in found.why
 
 
 @pytest.mark.parametrize(("low", "said"), [(0.9, 2), (1.2, 1)])
-def test_of_a_line_of_which_a_known_function_is_a_small_part_the_line_is_said_too(
-    tmp_path: Path, low: float, said: int
-) -> None:
-    """If that function alone may gain nothing."""
+def test_the_line_is_said_too_where_the_known_function_alone_may_gain_nothing(tmp_path, low, said):
     h5 = f"{GETITEM} > Group.__getitem__ site/h5py/_hl/group.py:300"
     made = case(tmp_path, whatif=FakeWhatIf(Range(low, 2.0, 4.0)))
     sampled = seen(made, (GETITEM, 75), (h5, 25), text="return torch.tensor(node)")
@@ -334,14 +328,12 @@ def test_an_object_of_a_manager_is_asked_for_by_another_process(tmp_path: Path) 
 
 
 def test_an_own_function_is_named_with_its_hottest_line_and_a_bound(tmp_path: Path) -> None:
-    whatif = FakeWhatIf()
     inner = f"{GETITEM} > smoothed {OWN}"
-    stacks = (f"{inner}:12", 30), (f"{inner}:13", 65), (GETITEM, 5)
-    made = seen(case(tmp_path, whatif=whatif), *stacks)
+    made = seen(case(tmp_path), (f"{inner}:12", 30), (f"{inner}:13", 65), (GETITEM, 5))
     reason = named(made)
     assert "`smoothed` (patches.py:13) takes 95 % of fetch." in reason
     assert "×2.0 as fast" in reason
-    assert whatif.asked[-1]["fetch"] == pytest.approx((1 - 0.978, 1 - 0.888), abs=1e-3)
+    assert asked(made)[-1]["fetch"] == pytest.approx((1 - 0.978, 1 - 0.888), abs=1e-3)
 
 
 def test_where_nothing_stands_out_that_is_said(tmp_path: Path) -> None:
@@ -366,35 +358,33 @@ def test_waiting_is_no_work(tmp_path: Path, frames: str, text: str | None) -> No
 
 
 def test_storing_is_not_free_where_the_part_is_short(tmp_path: Path) -> None:
-    whatif = FakeWhatIf()
-    made = case(tmp_path, sample_us=12.0, whatif=whatif)
+    made = case(tmp_path, sample_us=12.0)
     advice(NAME, seen(made, (f"{GETITEM} > loads std/json/__init__.py:3", 999)))
-    best, worst = whatif.asked[-1]["fetch"]
-    assert best == pytest.approx(1 / 12, abs=0.005) and worst == pytest.approx(10 / 12, abs=0.005)
+    assert asked(made)[-1]["fetch"] == pytest.approx((1 / 12, 10 / 12), abs=0.005)
 
 
 def test_freeing_what_was_made_may_go_with_it(tmp_path: Path) -> None:
-    whatif = FakeWhatIf()
-    stacks = ((GETITEM, 550), ("", 450))
-    found = advice(NAME, seen(case(tmp_path, whatif=whatif), *stacks, text="pickle.loads(blob)"))
-    best, worst = whatif.asked[-1]["fetch"]
+    made = case(tmp_path)
+    found = advice(NAME, seen(made, (GETITEM, 550), ("", 450), text="pickle.loads(blob)"))
+    best, worst = asked(made)[-1]["fetch"]
     assert "55 % of fetch" in found.why and best < 0.02 and worst > 0.7
 
 
-@pytest.mark.parametrize(
-    ("options", "stack"),
-    [
-        ({"compute_ms": 500.0}, f"{GETITEM} > {PIL}"),  # loading is not what limits training
-        ({"sample_us": 2.0, "more_ms": 0.0}, f"{GETITEM} > {PIL}"),  # only looked up
-        ({"more_ms": 80.0, "whatif": FakeWhatIf(Range(1.0, 1.1, 1.2))}, COPIED),
-    ],
+def copying(tmp_path: Path, **options: Any) -> Case:
+    return seen(case(tmp_path, **options), (COPIED, 100))
+
+
+test_it_is_silent_one_step_away = silent(
+    NAME,
+    copying,
+    {"compute_ms": 500.0},  # loading is not what limits training
+    {"sample_us": 2.0, "more_ms": 0.0},  # only looked up
+    {"more_ms": 80.0, "whatif": FakeWhatIf(Range(1.0, 1.1, 1.2))},
 )
-def test_it_is_silent_one_step_away(tmp_path: Path, options: dict[str, Any], stack: str) -> None:
-    assert outcomes(NAME, seen(case(tmp_path, **options), (stack, 100))) == []
 
 
 def test_what_is_hardly_waited_for_is_advised_on_if_that_gains(tmp_path: Path) -> None:
-    assert "deepcopy" in advice(NAME, seen(case(tmp_path, more_ms=80.0), (COPIED, 100))).why
+    assert "deepcopy" in advice(NAME, copying(tmp_path, more_ms=80.0)).why
 
 
 def test_without_stacks_it_is_said_how_to_record_them(tmp_path: Path) -> None:
@@ -410,11 +400,10 @@ test_without_stacks_it_is_silent_one_step_away = silent(
 )
 
 
-@pytest.mark.parametrize("others", [(), ((GETITEM, 10),)])
-def test_few_samples_prove_nothing(tmp_path: Path, others: Any) -> None:
-    count = 10 if others else 9
-    reason = unmeasured(NAME, seen(case(tmp_path), (COPIED, count), *others))
-    assert f"{20 if others else 9} stack samples of fetch are too few to tell" in reason
+@pytest.mark.parametrize("stacks", [{COPIED: 9}, {COPIED: 10, GETITEM: 10}])
+def test_few_samples_prove_nothing(tmp_path: Path, stacks: dict[str, int]) -> None:
+    reason = unmeasured(NAME, seen(case(tmp_path), *stacks.items()))
+    assert f"{sum(stacks.values())} stack samples of fetch are too few to tell" in reason
 
 
 def test_names_of_a_run_stay_in_their_comment(tmp_path: Path) -> None:
@@ -453,10 +442,8 @@ class Resampled:
         {line}
         return kernel(signal)
 """)
-    made = case(tmp_path)
-    here = replace(made.process, host=host_name(), unix_ns=time.time_ns() + 10**9)
     stack = f"{GETITEM} > __call__ {file}:7 > Resample.__init__ site/torchaudio/transforms.py:960"
-    found = advice(NAME, seen(replace(made, process=here), (stack, 90), text=line))
+    found = advice(NAME, seen(here(case(tmp_path)), (stack, 90), text=line))
     assert found.title.startswith(title)
 
 
@@ -477,23 +464,3 @@ def test_a_loop_over_what_takes_long_by_itself_is_not_one_by_one(tmp_path, insid
     made = case(tmp_path, Looped(), 40.0)
     found = advice(NAME, seen(made, (below, inside), (outer, 100 - inside), text=text))
     assert found.title.startswith("Do this for all values at once") == loop
-
-
-class Triplets(Plain):
-    """Two lines that search, neither of which takes most."""
-
-    def __getitem__(self, index: int) -> Any:
-        same = np.flatnonzero(self.labels == index)
-        other = np.flatnonzero(self.labels != index)
-        return same[0] + other[0]
-
-
-def test_lines_of_one_shape_count_together(tmp_path: Path) -> None:
-    own = f"Triplets.__getitem__ {OWN}"
-    stacks = (f"{own}:41", 50), (f"{own}:42", 39), (f"{own}:43", 11)
-    made = seen(case(tmp_path, Triplets(), 40.0), *stacks)
-    source = inspect.getsource(Triplets.__getitem__).splitlines()[1:]
-    texts: dict[int, str | None] = dict(enumerate(map(str.strip, source), 41))
-    found = advice(NAME, with_texts(made, texts))
-    assert found.title == f"Look this up instead of searching for it: {texts[41]}"
-    assert "with 1 more line like it, takes 89 % of fetch" in found.why

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 
 from builders import MS
 from loaderscope.advisors.case.case import Case
-from rule_cases import FakeWhatIf, advice, case_of, unmeasured
+from rule_cases import advice, asked, case_of, shown, unmeasured
 from rule_rows import rows_of
 from silence import silent
 from storage_cases import looks_of, memory, stored_case
@@ -21,26 +21,12 @@ from stored_sets import Listed
 NAME = "page-cache"
 
 
-def case(
-    tmp_path: Path,
-    reads: tuple[float, ...],
-    idle: float = 0.7,
-    sampled: bool = True,
-    workers: int = 0,
-    **options: Any,
-) -> Case:
+def case(tmp_path, reads, idle=0.7, sampled=True, workers=0) -> Case:
     """A loader whose epochs read these bytes from the disk, one after another."""
-    columns: dict[str, Any] = {}
+    told = {"fetch_ns": 20 * MS, "fetch_cpu_ns": round(20 * MS * (1 - idle))}
     if workers:
-        columns = {"t_fetch_ns": lambda n, t, w: t, "worker_pid": 4001, "worker": 0}
-    rows, epochs = rows_of(
-        len(reads),
-        wait_ms=20.0,
-        compute_ms=5.0,
-        fetch_ns=20 * MS,
-        fetch_cpu_ns=round(20 * MS * (1 - idle)),
-        **columns,
-    )
+        told |= {"t_fetch_ns": lambda n, t, w: t, "worker_pid": 4001, "worker": 0}
+    rows, epochs = rows_of(len(reads), wait_ms=20.0, compute_ms=5.0, **told)
     process: list[dict[str, Any]] = []
     total = 0.0
     for epoch, read in zip(epochs, reads, strict=True):
@@ -52,19 +38,17 @@ def case(
     if workers:
         process = [{**row, "pid": 4001, "role": 1, "loader": 0} for row in process] + process
         process.sort(key=lambda row: row["t_ns"])
-    system = {"process": process} if sampled else None
-    return case_of(
-        tmp_path, rows, epochs=epochs, config={"num_workers": workers}, system=system, **options
-    )
+    facts = {"epochs": epochs, "config": {"num_workers": workers}}
+    return case_of(tmp_path, rows, system={"process": process} if sampled else None, **facts)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_it_speaks_where_later_epochs_read_all_again(tmp_path: Path, workers: int) -> None:
-    whatif = FakeWhatIf()
-    found = advice(NAME, case(tmp_path, (1e9, 0.9e9, 0.95e9), workers=workers, whatif=whatif))
+    seen = case(tmp_path, (1e9, 0.9e9, 0.95e9), workers=workers)
+    found = advice(NAME, seen)
     assert str(found.evidence["read from the disk in the first epoch"]).endswith(("GB", "MB"))
     assert "93 %" in found.why or "92 %" in found.why
-    assert whatif.asked[0]["fetch"] == (pytest.approx(0.3), pytest.approx(0.3 + 0.4 * 0.7))
+    assert asked(seen)[0]["fetch"] == (pytest.approx(0.3), pytest.approx(0.3 + 0.4 * 0.7))
 
 
 test_it_is_silent_one_step_away = silent(
@@ -91,9 +75,7 @@ class Files(Listed):
         super().__init__([f"data/{n}.png" for n in range(10_000)])
 
 
-def first_epoch(
-    tmp_path: Path, total: float, disk: int = 1_000_000, limit: float | None = None
-) -> Case:
+def first_epoch(tmp_path, total, disk=1_000_000, limit=None) -> Case:
     system = memory(total, **({} if limit is None else {"cgroup_mem_limit_bytes": int(limit)}))
     looks = looks_of(mean_bytes=1_000_000, disk=disk)
     return stored_case(tmp_path, DataLoader(Files(), batch_size=4), looks, system=system)
@@ -106,8 +88,8 @@ def first_epoch(
 def test_before_a_second_epoch_sizes_tell(tmp_path, total, limit, left):
     found = advice(NAME, first_epoch(tmp_path, total, limit=limit))
     assert "will be evicted" in found.why
-    assert str(found.evidence["the data set, about"]) == "10.0 GB"
-    assert str(found.evidence["memory for the page cache"]) == left  # 1 GB is held by processes
+    # 1 GB is held by processes.
+    assert shown(found, "the data set, about", "memory for the page cache") == ("10.0 GB", left)
 
 
 test_a_first_epoch_is_silent_one_step_away = silent(
@@ -120,10 +102,8 @@ test_a_first_epoch_is_silent_one_step_away = silent(
 
 
 def test_waiting_for_a_core_is_no_part_of_what_fetching_does(tmp_path: Path) -> None:
-    whatif = FakeWhatIf()
-    before = case(tmp_path, (1e9, 1e9), whatif=whatif)
-    assert before.report.waiting is not None
+    before = case(tmp_path, (1e9, 1e9))
     waiting = replace(before.report.waiting, fetch_core_wait_share=0.5)
     found = advice(NAME, replace(before, report=replace(before.report, waiting=waiting)))
     assert str(found.evidence["fetching waits"]) == "40 %"
-    assert whatif.asked[0]["fetch"][0] == pytest.approx(0.6)
+    assert asked(before)[0]["fetch"][0] == pytest.approx(0.6)

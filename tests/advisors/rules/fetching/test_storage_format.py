@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.schema.report_model import Code, CodeStage
 from loaderscope.profiler.store.sampled_fetches import SampledFetches
-from rule_cases import FakeWhatIf, advice, outcomes, rejection, unmeasured
+from rule_cases import advice, asked, outcomes, rejection, shown, unmeasured
 from silence import silent
 from storage_cases import looks_of, stored_case
 from stored_sets import InDatabase, InTar, InZip, Listed, Rows, Table
@@ -23,9 +23,20 @@ NAME = "storage-format"
 ROWS = torch.zeros(4, 64)
 
 
-class Pictures(Listed):
-    def __init__(self, suffix: str = ".png") -> None:
+class Plain(Listed):
+    """Files whose samples do not change, of one shape."""
+
+    def __init__(self, suffix: str = ".bin") -> None:
         super().__init__([f"/data/{n}{suffix}" for n in range(1000)])
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        with open(self.files[index], "rb") as file:
+            return torch.frombuffer(bytearray(file.read()), dtype=torch.uint8)
+
+
+class Pictures(Plain):
+    def __init__(self, suffix: str = ".png") -> None:
+        super().__init__(suffix)
         self.transform = str.upper
 
     def __getitem__(self, index: int) -> Any:
@@ -33,38 +44,20 @@ class Pictures(Listed):
             return self.transform(str(file.read()))
 
 
-class Plain(Listed):
-    """Files whose samples do not change, of one shape."""
-
-    def __init__(self) -> None:
-        super().__init__([f"/data/{n}.bin" for n in range(1000)])
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        with open(self.files[index], "rb") as file:
-            return torch.frombuffer(bytearray(file.read()), dtype=torch.uint8)
-
-
-def case(
-    tmp_path: Path, dataset: Dataset[Any], looks: Any, *, shuffle: bool = True, **options: Any
-) -> Case:
+def case(tmp_path, dataset, looks, *, shuffle=True, batch=ROWS, **options) -> Case:
     loader = DataLoader(dataset, batch_size=4, shuffle=shuffle)
-    return stored_case(tmp_path, loader, looks, batch=options.pop("batch", ROWS), **options)
+    return stored_case(tmp_path, loader, looks, batch=batch, **options)
 
 
 def test_workload_c_ends_in_what_packing_could_gain_at_most(tmp_path: Path) -> None:
-    whatif = FakeWhatIf()
     looks = looks_of(".png", 13_000, fetch_ms=4.0, idle=0.02, disk=0, mount="overlay")
-    found = rejection(NAME, case(tmp_path, Pictures(), looks, idle=0.02, whatif=whatif))
+    seen = case(tmp_path, Pictures(), looks, idle=0.02)
+    found = rejection(NAME, seen)
     assert "Decoding is 98 % and reading 0.3 % of fetch" in found.why
     assert "at most ×2.5." in found.why
-    assert whatif.asked == [{"fetch": pytest.approx(1 - (12 + 1.3) / 4000, abs=1e-4)}]
-    told = {name: str(value) for name, value in found.evidence.items()}
-    assert told.items() >= {
-        ("files", "1,000 .png"),
-        ("mean size of a file", "13.0 kB"),
-        ("file system", "overlay (overlay)"),
-        ("opened per sample", "1"),
-    }
+    assert asked(seen) == [{"fetch": pytest.approx(1 - (12 + 1.3) / 4000, abs=1e-4)}]
+    figures = shown(found, "files", "mean size of a file", "file system", "opened per sample")
+    assert figures == ("1,000 .png", "13.0 kB", "overlay (overlay)", "1")
 
 
 def test_waiting_that_is_not_for_files_is_said_not_to_be(tmp_path: Path) -> None:
@@ -73,10 +66,10 @@ def test_waiting_that_is_not_for_files_is_said_not_to_be(tmp_path: Path) -> None
 
 
 def test_files_read_from_the_disk_are_packed_into_one(tmp_path: Path) -> None:
-    whatif = FakeWhatIf()
-    found = advice(NAME, case(tmp_path, Pictures(), looks_of(), whatif=whatif))
+    seen = case(tmp_path, Pictures(), looks_of())
+    found = advice(NAME, seen)
     assert found.title == "Pack the files into one" and "packed.bin" in found.code
-    assert whatif.asked[0]["fetch"] == pytest.approx((1 - 0.9 * 0.804, 1 - 0.1 * 0.804), abs=0.01)
+    assert asked(seen)[0]["fetch"] == pytest.approx((1 - 0.9 * 0.804, 1 - 0.1 * 0.804), abs=0.01)
     assert str(found.evidence["read from the disk"]) == "100 % of the bytes"
 
 
@@ -143,17 +136,12 @@ test_it_is_silent_of_containers_read_as_they_should_be = silent(
     ],
 )
 def test_stacks_say_more_of_an_archive_than_its_entries(
-    tmp_path: Path, dataset: Any, looks: Any, library: tuple[str, float], entries: Any, known: Any
-) -> None:
-    whatif = FakeWhatIf()
-    before = case(tmp_path, dataset, looks, idle=0.1, whatif=whatif)
-    name, part = library
+    tmp_path, dataset, looks, library, entries, known
+):
+    before, (name, part) = case(tmp_path, dataset, looks, idle=0.1), library
     advice(NAME, before)
     advice(NAME, with_code(before, CodeStage(100, None, (), (), {name: part, "": 1 - part}, ())))
-    assert [each["fetch"] for each in whatif.asked[:2]] == [
-        pytest.approx(entries),
-        pytest.approx(known),
-    ]
+    assert [each["fetch"] for each in asked(before)[:2]] == [*map(pytest.approx, (entries, known))]
 
 
 def test_compressed_chunks_show_in_the_stacks(tmp_path: Path) -> None:
@@ -201,6 +189,5 @@ def test_waiting_for_a_core_is_no_part_of_the_work(tmp_path: Path) -> None:
 
 
 def test_files_whose_reading_was_not_seen_are_not_judged(tmp_path: Path) -> None:
-    assert "no fetch and no system sample shows it" in unmeasured(
-        NAME, case(tmp_path, Pictures(), None)
-    )
+    reason = unmeasured(NAME, case(tmp_path, Pictures(), None))
+    assert "no fetch and no system sample shows it" in reason

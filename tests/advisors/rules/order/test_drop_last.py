@@ -9,19 +9,13 @@ import pytest
 
 from builders import MS, epoch_row, loop
 from loaderscope.advisors.case.case import Case
-from rule_cases import advice, case_of
+from rule_cases import advice, case_of, shown
 from silence import silent
 
 NAME = "drop-last"
 
 
-def case(
-    tmp_path: Path,
-    lasts_ms: tuple[float, ...] = (90.0, 95.0, 80.0),
-    samples: int = 1,
-    drop_last: bool = False,
-    how: int = 1,
-) -> Case:
+def case(tmp_path, lasts_ms=(90.0, 95.0, 80.0), samples=1, drop_last=False, how=1) -> Case:
     """Epochs of 40 steps of 10 ms and a last one of its own."""
     rows: list[dict[str, Any]] = []
     epochs = []
@@ -37,8 +31,7 @@ def case(
 def test_a_recompilation_in_each_epoch_is_seen(tmp_path: Path) -> None:
     found = advice(NAME, case(tmp_path))
     assert found.params == {"drop_last": True} and "drop_last=True" in found.code
-    assert str(found.evidence["epochs with it"]) == "3 of 3"
-    assert str(found.evidence["step on a short last batch"]) == "90.0 ms"
+    assert shown(found, "epochs with it", "step on a short last batch") == ("3 of 3", "90.0 ms")
     assert "evaluation" in (found.caveat or "")
     # 81 ms of 491 ms too much: at best 1 / (1 - 0.165).
     assert found.predicted.high == pytest.approx(1.2, abs=0.01)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -20,6 +19,7 @@ from rule_cases import advice, case_of, outcomes, ran
 from rule_rows import rows_of
 from silence import silent
 from stack_cases import OWN, seen
+from written_sets import with_method
 
 NAME = "iterable-sharding"
 
@@ -38,40 +38,26 @@ class Counting(IterableDataset[int]):
         yield from range(120)
 
 
-class Sharded(Numbers):
-    def __iter__(self) -> Iterator[int]:
-        worker = get_worker_info()
-        yield from self.items[worker.id :: worker.num_workers] if worker else self.items
-
-
-class EveryNth(IterableDataset[int]):
-    """Divides samples that were made already."""
-
+class Source(IterableDataset[int]):
     def __init__(self, source: Any) -> None:
         self.source = source
 
-    def __iter__(self) -> Iterator[int]:
-        worker: Any = get_worker_info()
-        for number, sample in enumerate(self.source):
-            if number % worker.num_workers == worker.id:
-                yield sample
 
-
-class Sliced(EveryNth):
-    def __iter__(self) -> Iterator[int]:
-        worker: Any = get_worker_info()
-        return itertools.islice(self.source, worker.id, None, worker.num_workers)
+OWN_SHARE = "worker = get_worker_info()\n"
+EVERY = f"""{OWN_SHARE}for number, sample in enumerate(self.source):
+    if number % worker.num_workers == worker.id:
+        yield sample"""
+SLICE = f"{OWN_SHARE}return islice(self.source, worker.id, None, worker.num_workers)"
+SHARES = f"{OWN_SHARE}yield from self.items[worker.id :: worker.num_workers]"
+# The first two divide samples that were made already.
+EveryNth, Sliced, Sharded = (
+    with_method(base, "__iter__(self)", body, get_worker_info=get_worker_info, islice=islice)
+    for base, body in ((Source, EVERY), (Source, SLICE), (Numbers, SHARES))
+)
 
 
 def case(
-    tmp_path: Path,
-    dataset: Any = None,
-    digests: tuple[tuple[int, int], ...] = ((5, 6), (5, 6)),
-    *,
-    workers: int = 2,
-    batches: int = 60,
-    epochs: int = 2,
-    kind: str = "iterable",
+    path, dataset=None, digests=((5, 6), (5, 6)), workers=2, batches=60, epochs=2, kind="iterable"
 ) -> Case:
     """`digests`: of the first two batches of each worker, in each epoch."""
     rows, told = rows_of(epochs, batches)
@@ -79,12 +65,11 @@ def case(
         for worker, pair in enumerate(digests):
             for turn, digest in enumerate(pair):
                 task = turn * len(digests) + worker
-                rows[epoch * batches + task].update(
-                    digest=digest, worker=worker, task=task, t_fetch_ns=1
-                )
+                own = {"digest": digest, "worker": worker, "task": task, "t_fetch_ns": 1}
+                rows[epoch * batches + task] |= own
     loader = DataLoader(dataset or Numbers(), batch_size=4)
     config = {"num_workers": workers, "dataset_kind": kind, "batch_size": 4}
-    return case_of(tmp_path, rows, epochs=told, loader=loader, config=config)
+    return case_of(path, rows, epochs=told, loader=loader, config=config)
 
 
 @pytest.mark.parametrize("cls", [Numbers, Counting])
@@ -121,69 +106,45 @@ def test_a_stream_that_is_divided_after_its_samples_were_made(tmp_path, dataset,
         assert found[0].kind == "speed" and "only its own" in found[0].why
 
 
-class Decoded(Numbers):
-    """Divided after its own generator has made the samples."""
-
-    def decoded(self) -> Iterator[int]:
-        for item in self.items:
-            yield int(np.linalg.norm([item]))
-
-    def __iter__(self) -> Iterator[int]:
-        for number, item in enumerate(self.decoded()):
-            if number % 2 != 1:
-                continue
-            yield item
-
-
-class Above(Numbers):
-    def __iter__(self) -> Iterator[int]:
-        for number, path in enumerate(self.items):
-            item = int(np.linalg.norm([path]))
-            if number % 2:
-                continue
-            yield item
+DECODED = "for number, item in enumerate(self.decoded()):"
+NORM = "item = int(np.linalg.norm([path]))"
+MAKES = f"for number, path in enumerate(self.items):\n    {NORM}\n    {{}}\n    yield item"
+# What is not this worker's share is left out after it was made; or what it is decides.
+Decoded, Above, Logged, Filtered = (
+    with_method(Numbers, "__iter__(self)", body, np=np)
+    for body in (
+        f"{DECODED}\n    if number % 2 != 1:\n        continue\n    yield item",
+        MAKES.format("if number % 2:\n        continue"),
+        MAKES.format("if number % 100 == 0:\n        print(number)"),
+        MAKES.format("if item % 2:\n        continue"),
+    )
+)
 
 
-class Logged(Numbers):
-    def __iter__(self) -> Iterator[int]:
-        for number, path in enumerate(self.items):
-            item = int(np.linalg.norm([path]))
-            if number % 100 == 0:
-                print(number)
-            yield item
+def decoded(self: Any) -> Iterator[int]:
+    """Makes the samples of Decoded, which are divided after it."""
+    for item in self.items:
+        yield int(np.linalg.norm([item]))
 
 
-class Filtered(Numbers):
-    """What it makes decides whose it is."""
-
-    def __iter__(self) -> Iterator[int]:
-        for path in self.items:
-            item = int(np.linalg.norm([path]))
-            if item % 2:
-                continue
-            yield item
+Decoded.decoded = decoded
 
 
 @pytest.mark.parametrize(
-    ("cls", "function", "text", "late"),
+    ("cls", "text", "late"),
     [
-        (
-            Decoded,
-            "Decoded.__iter__",
-            "for number, item in enumerate(self.decoded()):",
-            "enumerate(self.decoded",
-        ),
-        (Above, "Above.__iter__", "item = int(np.linalg.norm([path]))", "item = int(np.linalg"),
-        (Above, "Above.__iter__", "other()", None),
-        (Logged, "Logged.__iter__", "item = int(np.linalg.norm([path]))", None),
-        (Filtered, "Filtered.__iter__", "item = int(np.linalg.norm([path]))", None),
+        (Decoded, DECODED, "enumerate(self.decoded"),
+        (Above, NORM, "item = int(np.linalg"),
+        (Above, "other()", None),
+        (Logged, NORM, None),
+        (Filtered, NORM, None),
     ],
 )
 def test_what_is_made_before_the_share_is_taken_counts_where_it_takes_the_time(
-    tmp_path: Path, cls: Any, function: str, text: str, late: str | None
-) -> None:
+    tmp_path, cls, text, late
+):
     made = case(tmp_path, cls(), ((5, 6), (7, 8)), workers=0)
-    found = outcomes(NAME, seen(made, (f"{function} {OWN}:41", 100), text=text))
+    found = outcomes(NAME, seen(made, (f"Own.__iter__ {OWN}:41", 100), text=text))
     assert len(found) == (late is not None)
     if late is not None:
         assert found[0].title.startswith(f"Split the stream before samples are made: {late}")
@@ -210,14 +171,13 @@ test_it_is_silent_one_step_away = silent(
     [
         (Counting, 3, 1, True),
         (Counting, 0, 1, False),
-        # Divided anew in each epoch, a file may be another worker's in the next.
-        (Counting, 3, 2, False),
+        (Counting, 3, 2, False),  # a file may be another worker's in the next epoch
         (Sharded, 3, 1, False),
     ],
 )
 def test_shards_that_several_workers_read_behind_a_shuffle_buffer(
-    tmp_path: Path, cls: Any, shared: int, epochs: int, said: bool
-) -> None:
+    tmp_path, cls, shared, epochs, said
+):
     found = case(tmp_path, cls(), ((5, 6), (7, 8)), epochs=epochs)
     looks = msgspec.structs.replace(found.loader.looks, shared=shared)
     found = replace(found, loader=replace(found.loader, looks=looks))

@@ -12,7 +12,7 @@ import torch
 from loaderscope.advisors.assemble.findings import findings_of
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.whatif.costs import DRAWN_AS_ARRAY
-from rule_cases import FakeWhatIf, advice, case_of, outcomes, ran
+from rule_cases import advice, asked, case_of, outcomes, ran
 from rule_rows import main_loop
 from silence import silent
 from stack_cases import OWN as OWN_FILE
@@ -22,21 +22,16 @@ NAME = "sampler"
 OWN = {"sampler": "train.Balanced", "dataset_len": 1000, "sampler_plain": False, "shuffle": None}
 
 
-def drawn(path: Path, index: float = 5.0, config: Any = OWN, **facts: Any) -> Case:
-    rows = main_loop(100, index=index, fetch=2.0)
-    return case_of(path, rows, whatif=FakeWhatIf(1.6), config=config, **facts)
+def drawn(path: Path, index: float = 5.0, config: Any = OWN) -> Case:
+    return case_of(path, main_loop(100, index=index, fetch=2.0), config=config)
 
 
 @pytest.mark.parametrize(("index", "left"), [(0.005, (0.02, 0.3)), (5.0, (1.6e-4, 2.4e-3))])
 def test_slow_python_sampler(tmp_path: Path, index: float, left: tuple[float, float]) -> None:
-    whatif = FakeWhatIf(1.6)
-    case = case_of(
-        tmp_path, main_loop(100, 0.02, index=index, fetch=0.02), whatif=whatif, config=OWN
-    )
+    case = case_of(tmp_path, main_loop(100, 0.02, index=index, fetch=0.02), config=OWN)
     found = advice(NAME, case)
-    assert found.why.startswith("Balanced takes 5.00 ")
-    assert "Balanced" in (found.caveat or "")
-    assert whatif.asked == [{"index": pytest.approx(left)}]
+    assert found.why.startswith("Balanced takes 5.00 ") and "Balanced" in (found.caveat or "")
+    assert asked(case) == [{"index": pytest.approx(left)}]
     # What it draws is its own: pasted, the code changes nothing until that is written.
     space = ran(found.code)
     assert "loader" not in space and "what Balanced draws" in found.code
@@ -47,11 +42,8 @@ def test_slow_python_sampler(tmp_path: Path, index: float, left: tuple[float, fl
 @pytest.mark.parametrize(("made", "fires"), [(80, True), (20, False)])
 def test_a_sampler_that_makes_samples(tmp_path: Path, made: int, fires: bool) -> None:
     draws = f"Balanced.__iter__ {OWN_FILE}:9"
-    stacks = (
-        (f"{draws} > Clips.__getitem__ {OWN_FILE}:30 > resize site/PIL/x.py:1", made),
-        (draws, 100 - made),
-    )
-    sampled = seen(drawn(tmp_path), *stacks, stage="index")
+    makes = f"{draws} > Clips.__getitem__ {OWN_FILE}:30 > resize site/PIL/x.py:1"
+    sampled = seen(drawn(tmp_path), (makes, made), (draws, 100 - made), stage="index")
     found = advice(NAME, sampled)
     assert found.title.startswith("Draw from stored sizes") == fires
     if fires:
@@ -61,10 +53,9 @@ def test_a_sampler_that_makes_samples(tmp_path: Path, made: int, fires: bool) ->
 
 
 def test_torchs_own_shuffle_has_less_to_gain(tmp_path: Path) -> None:
-    whatif = FakeWhatIf(1.6)
-    case = case_of(tmp_path, main_loop(100, compute_ms=0.05, index=0.02, fetch=0.02), whatif=whatif)
+    case = case_of(tmp_path, main_loop(100, compute_ms=0.05, index=0.02, fetch=0.02))
     outcomes(NAME, case)
-    assert whatif.asked == [{"index": (0.08, 0.35), "draw": DRAWN_AS_ARRAY}]
+    assert asked(case) == [{"index": (0.08, 0.35), "draw": DRAWN_AS_ARRAY}]
 
 
 test_silent_one_step_away = silent(
@@ -72,11 +63,9 @@ test_silent_one_step_away = silent(
 )
 
 
-@pytest.mark.parametrize(
-    ("sampler", "shuffled"), [("torch.x.RandomSampler", True), ("torch.x.SequentialSampler", False)]
-)
+@pytest.mark.parametrize(("sampler", "shuffled"), [("Random", True), ("Sequential", False)])
 def test_the_code_draws_every_sample_once(tmp_path: Path, sampler: str, shuffled: bool) -> None:
-    case = drawn(tmp_path, config={"sampler": sampler, "shuffle": shuffled})
+    case = drawn(tmp_path, config={"sampler": f"torch.x.{sampler}Sampler", "shuffle": shuffled})
     space = ran(advice(NAME, case).code, dataset=torch.arange(103))
     epochs = [torch.cat(list(space["loader"])) for _ in range(2)]
     assert len(space["loader"]) == 26

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +12,7 @@ import torch
 
 from loaderscope.advisors.assemble.findings import findings_of
 from loaderscope.advisors.case.case import Case
-from rule_cases import FakeWhatIf, advice, arguments, asked, case_of, ran, workers_config
+from rule_cases import advice, arguments, asked, case_of, ran, workers_config
 from rule_rows import worker_loop
 from silence import silent
 
@@ -23,18 +21,12 @@ WIDE = {"path": "[0]", "kind": "tensor", "dtype": "torch.float64", "nbytes": 19_
 TINY = {"path": "[1]['boxes']", "kind": "tensor", "dtype": "torch.float32", "nbytes": 64}
 
 
-def costly(
-    path: Path, pack_ms: float = 4.0, leaves: Any = (), loop: Any = (), **columns: Any
-) -> Case:
+def costly(path, pack_ms=4.0, leaves=(), loop=(), **columns) -> Case:
     told = {"tensors": 2, "bytes": 1_000_000, "pickled_bytes": 2000, **columns}
     times = {"fetch_ms": 3.0, "pack_ms": pack_ms, "unpack_ms": pack_ms / 2}
-    return case_of(
-        path,
-        worker_loop(100, wait_ms=8.0, compute_ms=1.0, **times, **told),
-        whatif=FakeWhatIf(1.6),
-        config=workers_config(2),
-        inspection={"leaves": list(leaves), "loop": list(loop)},
-    )
+    rows = worker_loop(100, wait_ms=8.0, compute_ms=1.0, **times, **told)
+    seen = {"leaves": list(leaves), "loop": list(loop)}
+    return case_of(path, rows, config=workers_config(2), inspection=seen)
 
 
 def test_many_tiny_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,17 +63,6 @@ def test_parts_of_large_tensors_are_cloned(tmp_path: Path) -> None:
     assert made.tolist() == [0, 1, 2] and made.untyped_storage().nbytes() == 3 * 8
 
 
-@pytest.mark.parametrize(
-    ("change", "title"),
-    [
-        ({"pickled_bytes": 5_000_000}, "Python objects"),
-        ({"bytes": 20_000_000, "leaves": [WIDE]}, "float32"),
-    ],
-)
-def test_other_causes(tmp_path: Path, change: dict[str, Any], title: str) -> None:
-    assert title in advice(NAME, costly(tmp_path, **change)).title
-
-
 test_silent_one_step_away = silent(
     NAME,
     costly,
@@ -94,29 +75,23 @@ test_silent_one_step_away = silent(
 )
 
 
-def samples(make: Callable[[int], Any]) -> list[dict[str, Any]]:
-    return [{f"f{k}": make(k) for k in range(40)} | {"name": "a"} for _ in range(8)]
-
-
-def test_arrays_become_tensors(tmp_path: Path) -> None:
-    data = samples(lambda k: np.ones(2))
-    code = advice(NAME, costly(tmp_path, pickled_bytes=5_000_000)).code
-    space = ran(code, DataLoader=torch.utils.data.DataLoader, dataset=data)
+def test_wide_floats_and_arrays_are_other_causes(tmp_path: Path) -> None:
+    wide = advice(NAME, costly(tmp_path / "wide", bytes=20_000_000, leaves=[WIDE]))
+    assert "float32" in wide.title
+    data = [{f"f{k}": np.ones(2) for k in range(40)} | {"name": "a"}] * 8
+    found = advice(NAME, costly(tmp_path, pickled_bytes=5_000_000))
+    assert "Python objects" in found.title
+    space = ran(found.code, DataLoader=torch.utils.data.DataLoader, dataset=data)
     batch = space["collate_tensors"](data)
     assert isinstance(batch["f0"], torch.Tensor) and batch["name"] == ["a"] * 8
 
 
 def test_a_field_that_the_loop_does_not_read(tmp_path: Path) -> None:
-    leaves = [
-        {"path": "['graph'][0]", "kind": "other"},
-        {"path": "['x']", "kind": "tensor", "nbytes": 1000},
-    ]
+    graph, x = {"path": "['graph'][0]", "kind": "other"}, {"path": "['x']", "kind": "tensor"}
     loop = ["for batch in loader:", "    step(batch['x'])"]
-    found = advice(NAME, costly(tmp_path, leaves=leaves, loop=loop, pickled_bytes=5_000_000))
-    assert found.title.endswith("batch['graph']")
-    assert (
-        not found.by_hand and found.code.startswith("# By hand") and "batch['graph']" in found.code
-    )
-    leaves[0]["path"] = "['a\nimport os']"
-    found = advice(NAME, costly(tmp_path / "x", leaves=leaves, loop=loop, pickled_bytes=5_000_000))
-    assert found.code.count("\n") == 1
+    told = {"leaves": [graph, {**x, "nbytes": 1000}], "loop": loop, "pickled_bytes": 5_000_000}
+    found = advice(NAME, costly(tmp_path, **told))
+    assert found.title.endswith("batch['graph']") and "batch['graph']" in found.code
+    assert not found.by_hand and found.code.startswith("# By hand")
+    graph["path"] = "['a\nimport os']"
+    assert advice(NAME, costly(tmp_path / "x", **told)).code.count("\n") == 1

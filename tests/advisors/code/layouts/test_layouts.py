@@ -1,9 +1,11 @@
-"""Packed files: the code is pasted and run on real files, and gives the same samples."""
+"""Packed files: the code is pasted and run on real files, and gives the same samples. Containers that
+are opened for each sample: how they are found in the source."""
 
 from __future__ import annotations
 
 import io
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,11 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
+from loaderscope.advisors.code.layouts.kept import kept_code, opener_of
 from loaderscope.advisors.code.layouts.packed import packed_code
 from storage_cases import equal, pasted, same_batches, stored_case
-from stored_sets import Listed
+from stored_sets import InDatabase, InTar, InZip, Listed, OneFile
+from written_sets import with_getitem
 
 COUNT = 10
 
@@ -82,23 +86,14 @@ def plain(dataset: Any, **options: Any) -> DataLoader[Any]:
     return DataLoader(dataset, batch_size=4, **options)
 
 
-def made(code: str | None, dataset: Any) -> Any:
-    assert code is not None
-    return pasted(code, dataset)
-
-
 def packed(tmp_path: Path, dataset: Any, **options: Any) -> Any:
-    return made(packed_code(stored_case(tmp_path, plain(dataset, **options))), dataset)
+    return pasted(packed_code(stored_case(tmp_path, plain(dataset, **options))), dataset)
 
 
 @pytest.fixture
 def own_open(monkeypatch: pytest.MonkeyPatch) -> None:
     """Code replaces `open` in this module: it is put back at the end."""
     monkeypatch.setitem(globals(), "open", open)
-
-
-def labelled(files: list[str]) -> Labelled:
-    return Labelled([(path, n) for n, path in enumerate(files)])
 
 
 def texts(files: list[str]) -> Texts:
@@ -113,7 +108,7 @@ def texts(files: list[str]) -> Texts:
     [
         (Pictures, 0),
         (Pictures, 2),
-        (labelled, 0),
+        (lambda files: Labelled([(path, n) for n, path in enumerate(files)]), 0),
         (texts, 0),
         (lambda files: Subset(Pictures(files), [5, 1, 7, 2]), 0),
         (Stream, 0),
@@ -184,17 +179,15 @@ def test_folders_of_classes_are_packed_beside_their_root(tmp_path, loader, by_ha
     dataset = Folders(root, loader)
     code = packed_code(stored_case(tmp_path, plain(dataset)))
 
-    assert same_batches(plain(dataset), made(code, dataset))
-    assert ("read the open file" in (code or "")) is by_hand
+    assert same_batches(plain(dataset), pasted(code, dataset))
+    assert ("read the open file" in code) is by_hand
     assert sorted(root.rglob("*")) == before and beside(root).exists()
 
 
 def test_packed_files_reach_spawned_workers(tmp_path: Path, pictures: list[str]) -> None:
     files = packed(tmp_path, Pictures(pictures)).dataset.files
     files[0]
-
     state = files.__getstate__()
-
     assert state["store"] is None and state["pid"] is None
     assert [file.name for file in files[1:3]] == pictures[1:3] and files[-1].name == pictures[-1]
     with pytest.raises(IndexError):
@@ -204,10 +197,8 @@ def test_packed_files_reach_spawned_workers(tmp_path: Path, pictures: list[str])
 def test_where_a_path_is_more_than_a_file_the_code_says_what_to_write(tmp_path, pictures):
     dataset = Named(pictures)
     code = packed_code(stored_case(tmp_path, plain(dataset)))
-    assert code is not None and "# in Named, where self.files[index] is opened" in code
-
+    assert "# in Named, where self.files[index] is opened" in code
     found = pasted(code, dataset)
-
     assert same_batches(plain(dataset), found)
     read = [file.read() for file in found.dataset.packed_files]
     assert read == [Path(path).read_bytes() for path in pictures]
@@ -223,3 +214,51 @@ def test_names_of_a_run_never_become_code(tmp_path: Path, pictures: list[str]) -
         stored_case(tmp_path / "b", loader, batch=torch.zeros(4)),
     ):
         assert packed_code(case) is None
+
+
+InFile = with_getitem(
+    OneFile,
+    "with open(self.path, 'rb') as file:\n"
+    "    file.seek(8 * i, 1)\n    return torch.tensor(list(file.read(8)))",
+    torch=torch,
+)
+
+
+class Elsewhere(OneFile):
+    archive: Any = None
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        archive = self.opened(self.path)
+        return torch.tensor(list(archive.read(f"{index}.bin")))
+
+    def opened(self, path: str) -> zipfile.ZipFile:
+        return zipfile.ZipFile(path)
+
+
+READ = 'return torch.tensor(list(self.archive.read(f"{i}.bin")))'
+# What is opened once, and a file of the sample's own: nothing to be done.
+LAZY, OR_LAZY, LAZY_ELSEWHERE, OWN = (
+    with_getitem(Elsewhere, body, zipfile=zipfile, torch=torch)
+    for body in (
+        f"if self.archive is None:\n    self.archive = zipfile.ZipFile(self.path)\n{READ}",
+        f"self.archive = self.archive or zipfile.ZipFile(self.path)\n{READ}",
+        f"if self.archive is None:\n    self.archive = self.opened(self.path)\n{READ}",
+        'with open(f"{self.path}/{i}", "rb") as file:\n    return torch.tensor(list(file.read()))',
+    )
+)
+
+
+OPENERS = {InTar: "tarfile.open", InZip: "zipfile.ZipFile", InDatabase: "sqlite3.connect"}
+OPENERS |= {InFile: "open", Elsewhere: "zipfile.ZipFile"}
+
+
+@pytest.mark.parametrize("cls", [*OPENERS, LAZY, OR_LAZY, LAZY_ELSEWHERE, OWN])
+def test_what_opens_a_container_for_each_sample_is_found_and_told_to_be_kept(tmp_path, cls):
+    loader = DataLoader(cls("x", 10), batch_size=4)
+    case = stored_case(tmp_path, loader, batch=torch.zeros(4, 8))
+    found = opener_of(case.dataset)
+    assert (found and found.text) == OPENERS.get(cls)
+    assert found is None or f"self.handle = {found.text}(…)" in kept_code(case, found)
+    if cls is Elsewhere:  # a function of its own opens it
+        assert found.names == {"archive"} and found.used_by("x = archive.read(name)")
+        assert found.used_by("return zipfile.ZipFile(path)") and not found.used_by("x = read(name)")
