@@ -53,6 +53,7 @@ def recommendation(
     return Recommendation(**{**given, **values})
 
 
+CORRECTNESS = {"kind": "correctness"}
 RATES = ("batches_per_s", "samples_per_s", "bytes_per_batch")
 UNKNOWN: dict[str, Any] = dict.fromkeys(("samples", "wall_s", "waiting", *RATES))
 REPORT = LoaderReport(
@@ -71,9 +72,7 @@ REPORT = LoaderReport(
     stages={},
     recommendations=(
         recommendation("num-workers", "Raise num_workers from 4 to 8", 1.31, 1.42, 1.52),
-        recommendation(
-            "distributed-sampler", "Call set_epoch each epoch", 1, 1, 1, kind="correctness"
-        ),
+        recommendation("distributed-sampler", "Call set_epoch each epoch", 1, 1, 1, **CORRECTNESS),
     ),
     rejected=(recommendation("pin-memory", "pin_memory=True", 0.98, 1.0, 1.02),),
     unmeasured={"h2d-copies": "no device: copies were not seen"},
@@ -109,44 +108,23 @@ def train(run: RunBuilder, name: str = "Pictures", ended: bool = True, **facts: 
 
 def sampled(run: RunBuilder, samples: int = 30) -> None:
     """A machine without a GPU."""
-    step = 170 * MS
-    run.system(
-        machine=[
-            {
-                "t_ns": T0 + n * step,
-                "mem_total_bytes": 32 * 10**9,
-                "mem_available_bytes": 20 * 10**9 - n * 10**8,
-                "page_cache_bytes": 5 * 10**9,
-                "disk_read_bytes": 10**9 + n * 10**7,
-                "disk_write_bytes": 10**9,
-                "shm_total_bytes": 16 * 10**9,
-                "shm_used_bytes": 10**9,
-                "cpu_idle_pct": 27.0 - n % 9,
-                "cpu_iowait_pct": 5.0,
-                "cpu_user_pct": 60.0 + n % 9,
-                "cpu_system_pct": 8.0,
-                "sampler_cpu_ns": n * MS,
-            }
-            for n in range(samples)
-        ],
-        process=[
-            {
-                "t_ns": T0 + n * step,
-                "pid": 4000 if w < 0 else 4101 + w,
-                "role": int(w >= 0),
-                "worker": w,
-                "loader": 0,
-                "owner_pid": 4000,
-                "cpu_user_ns": n * step * (9 if w >= 0 else 4) // 10,
-                "cpu_system_ns": 0,
-                "rss_bytes": 5 * 10**8,
-                "uss_bytes": 3 * 10**8 if w >= 0 else None,
-            }
-            for n in range(samples)
-            for w in range(-1, 4)
-        ],
-        reasons={"gpus": "no NVIDIA driver on this machine"},
-    )
+    machine: list[dict[str, Any]] = []
+    process: list[dict[str, Any]] = []
+    shm = {"shm_total_bytes": 16 * 10**9, "shm_used_bytes": 10**9}
+    for n in range(samples):
+        t = {"t_ns": T0 + n * 170 * MS}
+        cpu = {"cpu_idle_pct": 27.0 - n % 9, "cpu_user_pct": 60.0 + n % 9}
+        cpu |= {"cpu_iowait_pct": 5.0, "cpu_system_pct": 8.0, "sampler_cpu_ns": n * MS}
+        memory = {"mem_total_bytes": 32 * 10**9, "mem_available_bytes": 20 * 10**9 - n * 10**8}
+        disk = {"disk_read_bytes": 10**9 + n * 10**7, "disk_write_bytes": 10**9}
+        machine.append({**t, **shm, **cpu, **memory, **disk, "page_cache_bytes": 5 * 10**9})
+        for w in range(-1, 4):
+            who = {"role": int(w >= 0), "worker": w, "loader": 0, "owner_pid": 4000}
+            used = {"cpu_user_ns": n * 170 * MS * (9 if w >= 0 else 4) // 10, "cpu_system_ns": 0}
+            held = {"rss_bytes": 5 * 10**8, "uss_bytes": 3 * 10**8 if w >= 0 else None}
+            process.append({**t, "pid": 4000 if w < 0 else 4101 + w, **who, **used, **held})
+    reasons = {"gpus": "no NVIDIA driver on this machine"}
+    run.system(machine=machine, process=process, reasons=reasons)
 
 
 class StillScript:
@@ -230,11 +208,7 @@ def on_dashboard(size: tuple[int, int] = (100, 30)) -> Callable[[Act], Callable[
     """A test that acts on a dashboard of the run at `path`."""
 
     def made(act: Act) -> Callable[[Path], None]:
-        def test(path: Path) -> None:
-            with_dashboard(path, act, size)
-
-        test.__doc__ = act.__doc__
-        return test
+        return lambda path: with_dashboard(path, act, size)
 
     return made
 
@@ -246,22 +220,13 @@ OWN |= {"persistent_workers": False, "in_order": True}
 def tuning(**facts: Any) -> dict[str, Any]:
     """`tune0.json` of a loader that is in the middle of its third trial."""
 
-    def trial(
-        outcome: str | None, measured: list[float] | None, windows: int, **changes: Any
-    ) -> dict[str, Any]:
+    def trial(outcome, measured, windows, predicted=(1.4, 1.7, 1.8), **changes):
         base = [20 + each % 3 for each in range(windows)]
         gain = measured[1] if measured else 1.0
-        return {
-            "base": OWN,
-            "settings": {**OWN, **changes},
-            "outcome": outcome,
-            "why": None,
-            "seconds": 2.5 * windows,
-            "predicted": [1.4, 1.7, 1.8],
-            "measured": measured,
-            "base_rates": base,
-            "rates": [gain * each for each in base[:-1]],
-        }
+        rates = {"base_rates": base, "rates": [gain * each for each in base[:-1]]}
+        how = {"base": OWN, "settings": {**OWN, **changes}, "seconds": 2.5 * windows}
+        what = {"outcome": outcome, "why": None, "predicted": predicted, "measured": measured}
+        return {**how, **what, **rates}
 
     full = trial("not tried", None, 0, num_workers=64)
     return {
@@ -274,10 +239,7 @@ def tuning(**facts: Any) -> dict[str, Any]:
             trial("proven", [1.55, 1.63, 1.70], 4, num_workers=8),
             trial("not faster", [0.85, 0.93, 1.01], 5, num_workers=2),
             {**full, "why": "its workers may take 9,000 MB of memory, and 4,000 MB are left"},
-            {
-                **trial(None, [1.4, 1.76, 2.3], 3, num_workers=8, prefetch_factor=4),
-                "predicted": None,
-            },
+            trial(None, [1.4, 1.76, 2.3], 3, None, num_workers=8, prefetch_factor=4),
         ],
         "waiting": [trial(None, None, 0, num_workers=7)],
         "switches": [],
