@@ -1,5 +1,4 @@
-"""Runs made up for tests, written through real lanes, so that a test states only what it is
-about."""
+"""Runs made up for tests, written through real lanes: a test states only what it is about."""
 
 from __future__ import annotations
 
@@ -64,8 +63,7 @@ def loop(
     first_wait_ms: float | None = None,
     **columns: Any,
 ) -> list[dict[str, Any]]:
-    """Rows of one epoch of a steady loop; further columns as constants, or functions of (number,
-    t_ns, wait_ns)."""
+    """An epoch of a steady loop; columns as constants, or functions of (number, t_ns, wait_ns)."""
     rows = []
     t = start_ns
     for number in range(batches):
@@ -157,8 +155,7 @@ def opened(
     system: Mapping[str, Any] | None = None,
     **facts: Any,
 ) -> Run:
-    """A run of one process with one loader, as it is read. `process` and `system` are facts of
-    theirs."""
+    """A run of one process with one loader, as read; with facts of its process and its system."""
     run = RunBuilder(runs)
     run.process(**(process or {})).loader(*lanes, **facts)
     if system is not None:

@@ -1,7 +1,4 @@
-"""A fixed run, fixed advice, and a reader that reads only when told: what the dashboard's tests
-show."""
-
-from __future__ import annotations
+"""What tests of the dashboard show: a fixed run, fixed advice, a reader that reads when told."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -27,7 +24,7 @@ from loaderscope.tui.app import Dashboard, Fresh
 from loaderscope.tui.live import LiveDashboard
 from loaderscope.tui.reader import Reader
 from loaderscope.tui.snapshot import AdviceView
-from report_samples import pipeline
+from report_samples import advice, pipeline
 
 App = TypeVar("App", bound=Dashboard)
 
@@ -40,36 +37,24 @@ def recommendation(
     rule: str, title: str, low: float, mid: float, high: float, **values: Any
 ) -> Recommendation:
     given: dict[str, Any] = {
-        "rule": rule,
-        "title": title,
         "why": "Every worker was busy while the loop waited.",
         "evidence": measured({"waiting": "37 %", "workers busy": "93 %"}),
-        "predicted": Range(low, mid, high),
-        "measured": None,
         "change": Change({}, CODE),
         "caveat": "Each worker holds a copy of what the data set caches.",
         "doc": None,
     }
-    return Recommendation(**{**given, **values})
+    return advice(title, rule=rule, predicted=Range(low, mid, high), **{**given, **values})
 
 
 CORRECTNESS = {"kind": "correctness"}
 RATES = ("batches_per_s", "samples_per_s", "bytes_per_batch")
-UNKNOWN: dict[str, Any] = dict.fromkeys(("samples", "wall_s", "waiting", *RATES))
+FACTS: dict[str, Any] = dict.fromkeys(("samples", "wall_s", "waiting", *RATES))
+FACTS |= {"name": "Pictures", "kind": "dataloader", "index": 0, "pid": 4000, "rank": 0}
+FACTS |= {"batches": 400, "epochs": 4, "folded_batches": 0, "config": {}, "stages": {}}
 REPORT = LoaderReport(
-    name="Pictures",
-    index=0,
-    pid=4000,
-    rank=0,
-    kind="dataloader",
-    config={},
-    batches=400,
-    epochs=4,
-    folded_batches=0,
     verdict="input-bound",
     basis=Basis("", "high", 390, 0.4, 0.38, 0.42, None, "wait"),
     headroom=1.6,
-    stages={},
     recommendations=(
         recommendation("num-workers", "Raise num_workers from 4 to 8", 1.31, 1.42, 1.52),
         recommendation("distributed-sampler", "Call set_epoch each epoch", 1, 1, 1, **CORRECTNESS),
@@ -78,7 +63,7 @@ REPORT = LoaderReport(
     unmeasured={"h2d-copies": "no device: copies were not seen"},
     code=inside_samples.CODE,
     storage=inside_samples.STORAGE,
-    **UNKNOWN,
+    **FACTS,
 )
 
 

@@ -1,7 +1,4 @@
-"""A run with everything in it, and a report with every kind of advice, for the tests of the report
-formats."""
-
-from __future__ import annotations
+"""A run with everything in it, and a report with every kind of advice, for tests of formats."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What was measured of a loader, made up for tests of rules: rows of loops, samples of the host."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -72,8 +70,7 @@ def worker_loop(
 
 
 def main_loop(batches: int, compute_ms: float = 5.0, **stages_ms: float) -> list[dict[str, Any]]:
-    """A loop without workers: waiting is the sum of the stages; `fetch_cpu` is CPU over wall
-    time."""
+    """A loop without workers, which waits for the stages; `fetch_cpu` is CPU over wall time."""
     cpu = stages_ms.pop("fetch_cpu", 1.0)
     wait = sum(stages_ms.values())
     columns = {f"{name}_ns": round(value * MS) for name, value in stages_ms.items()}
@@ -93,8 +90,7 @@ def host_samples(
     fds: int | Callable[[int], int] = 20,
     **machine: Any,
 ) -> dict[str, Any]:
-    """Arguments for RunBuilder.system: a sample a second of the training process and its
-    workers."""
+    """For RunBuilder.system: a sample a second of the training process and its workers."""
     process: list[dict[str, Any]] = []
     times = range(T0, T0 + seconds * 10**9, 10**9)
     for n, t in enumerate(times):
