@@ -1,18 +1,16 @@
-"""benchmarks/casebook.py: what counts as right, and how scripts are compared."""
-
-from __future__ import annotations
+"""What benchmarks rest on: what the casebook counts as right and how it compares scripts, and that
+cases of known_answers.py, drawn from a seed, can be built from their name."""
 
 import importlib.util
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from torch.utils.data import DataLoader
 
 import loaderscope
 
+BENCHMARKS = Path(loaderscope.__file__).resolve().parent / "benchmarks"
 SCRIPT = """
 import torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -24,29 +22,34 @@ if __name__ == "__main__":
         for batch in loader:
             pass
 """
+EIGHT = "loader = DataLoader(dataset, batch_size=8)"
 FACTS = {"lines": ["slow.py:3"], "calls": ["collate"], "rules": ["sampler"], "same_batches": True}
 FACTS |= {"healthy": False, "advice": "every sample|open"}
 
 
 @pytest.fixture(scope="module")
-def casebook() -> Iterator[ModuleType]:
+def importable():
+    with pytest.MonkeyPatch.context() as patched:
+        patched.syspath_prepend(BENCHMARKS)
+        yield
+
+
+@pytest.fixture(scope="module")
+def casebook(importable):
     """By its path: a clone may have the same name."""
-    folder = Path(loaderscope.__file__).resolve().parent / "benchmarks"
-    spec = importlib.util.spec_from_file_location("casebook_runner", folder / "casebook.py")
-    assert spec is not None and spec.loader is not None
+    spec = importlib.util.spec_from_file_location("casebook_runner", BENCHMARKS / "casebook.py")
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(folder))
-    try:
-        spec.loader.exec_module(module)
-        yield module
-    finally:
-        sys.path.remove(str(folder))
+    spec.loader.exec_module(module)
+    return module
 
 
-def script(folder: Path, name: str, first: int = 0) -> Path:
-    path = folder / name
-    path.write_text(SCRIPT.format(first=first), encoding="utf-8")
-    return path
+@pytest.fixture
+def script(tmp_path):
+    def written(name="slow.py", first=0):
+        (tmp_path / name).write_text(SCRIPT.format(first=first))
+        return tmp_path / name
+
+    return written
 
 
 @pytest.mark.parametrize(
@@ -79,37 +82,66 @@ def test_the_first_step_is_right_by_its_rule_or_title(casebook, rule, title, rig
     assert casebook.advice_right({**FACTS, "healthy": True}, {"plan": []})
 
 
-def test_scripts_are_the_same_if_their_batches_are(casebook: ModuleType, tmp_path: Path) -> None:
-    slow, fast, other = (
-        script(tmp_path, name, first)
-        for name, first in (("slow.py", 0), ("fast.py", 0), ("other.py", 1))
-    )
+def test_scripts_are_the_same_if_their_batches_are(casebook, script, tmp_path):
+    slow, fast, other = script(), script("fast.py"), script("other.py", 1)
     found = [casebook.contents(path, tmp_path) for path in (slow, fast, other)]
     assert found[0] == found[1] != found[2]
-    pasted = "loader = DataLoader(dataset, batch_size=8)"
-    assert casebook.contents(slow, tmp_path, pasted) != found[0]
+    assert casebook.contents(slow, tmp_path, EIGHT) != found[0]
 
 
-def test_scripts_run_in_turns_with_what_is_pasted(casebook: ModuleType, tmp_path: Path) -> None:
-    slow = script(tmp_path, "slow.py")
-    legs = {
-        "slow": (slow, ""),
-        "advised": (slow, "loader = DataLoader(dataset, batch_size=8)"),
-        "broken": (slow, "loader = no_such_name"),
-    }
-    found = casebook.in_turns(legs, tmp_path)
+def test_scripts_run_in_turns_with_what_is_pasted(casebook, script, tmp_path):
+    pasted = {"slow": "", "advised": EIGHT, "broken": "loader = no_such_name"}
+    slow = script()
+    found = casebook.in_turns({name: (slow, code) for name, code in pasted.items()}, tmp_path)
     assert found["samples_per_s"].keys() == {"slow", "advised"}
     assert min(found["samples_per_s"].values()) > 0
     assert "no_such_name" in found["failed"]["broken"]
 
 
-def test_code_is_pasted_once(casebook: ModuleType, tmp_path: Path) -> None:
+def test_code_is_pasted_once(casebook, script, tmp_path):
     """The script's own name is bound to the new loader from its second epoch on."""
-    code = "loader = DataLoader(dataset, batch_size=loader.batch_size * 2)"
-    slow = script(tmp_path, "slow.py")
-    with casebook.script("count", slow, tmp_path, code) as (process, told):
-        while told.stat().st_size < 20 * casebook.RATE.size:
+    code, size = EIGHT.replace("8", "loader.batch_size * 2"), 20 * casebook.RATE.size
+    with casebook.script("count", script(), tmp_path, code) as (process, told):
+        while told.stat().st_size < size:
             assert process.poll() is None
             time.sleep(0.02)
-        handed = list(casebook.RATE.iter_unpack(told.read_bytes()[: 20 * casebook.RATE.size]))
-    assert {size for _, size in handed} == {8.0}
+        handed = list(casebook.RATE.iter_unpack(told.read_bytes()[:size]))
+    assert {samples for _, samples in handed} == {8.0}
+
+
+def test_a_case_is_known_by_its_name(importable):
+    from known_cases import generated
+
+    cases = generated.held_out(3, 40)
+    assert len(cases) == 40
+    others = generated.held_out(4, 40)
+    assert {case.about for case in cases.values()} == {case.about for case in others.values()}
+    assert generated.named("points") is None
+    for name, case in cases.items():
+        again = generated.named(name)
+        facts = [(each.about, each.causes, each.fix) for each in (again, case)]
+        assert again.name == name and facts[0] == facts[1]
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 5])
+def test_loops_as_found_and_as_an_engineer_leaves_them_give_as_many_samples(importable, number):
+    pytest.importorskip("pandas")
+    from known_cases import generated
+
+    case = generated.generated(3, number)
+    sides = [case.build(), case.build(**case.fix)]
+    shapes = set()
+    for loader in (side.loader for side in sides):
+        alone = {"batch_size": loader.batch_size, "sampler": loader.sampler}
+        batch = next(iter(DataLoader(loader.dataset, collate_fn=loader.collate_fn, **alone)))
+        one = batch[0] if isinstance(batch, list | tuple) else batch
+        shapes.add((len(loader.dataset), one.shape))
+    ((_, shape),) = shapes
+    assert shape[0] == sides[0].size
+
+
+def test_code_that_changes_nothing_is_by_hand(importable):
+    import known_answers
+
+    assert known_answers.by_hand("import os\n\n\ndef store():\n    pass\n\n\n# By hand: write it\n")
+    assert not known_answers.by_hand("loader = DataLoader(dataset)\n")
