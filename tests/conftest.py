@@ -1,7 +1,5 @@
 """Every test has folders of its own, leaves no hook behind, and talks to no network."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import multiprocessing.util
@@ -25,9 +23,8 @@ LOOPBACK = ("127.", "::1", "localhost")
 @pytest.fixture(autouse=True)
 def runs_dir(tmp_path, monkeypatch):
     """Where this test's runs are recorded; nothing of the user's environment is touched."""
-    for name in ("RUN", "HOME", "MAX_MB", "SYSTEM", "INSPECT", "STACKS", "LOOKS"):
-        monkeypatch.delenv(f"LOADERSCOPE_{name}", raising=False)
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+    ours = ("RUN", "HOME", "MAX_MB", "SYSTEM", "INSPECT", "STACKS", "LOOKS")
+    for name in (*(f"LOADERSCOPE_{each}" for each in ours), "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     runs = tmp_path / "runs"
     monkeypatch.setenv("LOADERSCOPE_DIR", str(runs))
@@ -40,9 +37,8 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     connect = socket.socket.connect
 
     def only_here(self: socket.socket, address: Any) -> None:
-        if self.family in (socket.AF_INET, socket.AF_INET6) and not str(address[0]).startswith(
-            LOOPBACK
-        ):
+        outside = self.family in (socket.AF_INET, socket.AF_INET6)
+        if outside and not str(address[0]).startswith(LOOPBACK):
             raise AssertionError(f"a test tried to connect to {address[0]}")
         connect(self, address)
 
@@ -98,19 +94,15 @@ NOT_FAST = (
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    left_out = (
-        config.getoption("--fast") and collection_path.relative_to(HERE).as_posix() in NOT_FAST
-    )
-    return True if left_out else None
+    fast = config.getoption("--fast")
+    return True if fast and collection_path.relative_to(HERE).as_posix() in NOT_FAST else None
 
 
 class _Clone:
     """The root is the package, but no package of tests: its folder's name may be no identifier."""
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_collect_directory(
-        self, path: Path, parent: pytest.Collector
-    ) -> pytest.Collector | None:
+    def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Dir | None:
         return pytest.Dir.from_parent(parent, path=path) if path == HERE.parent else None
 
 
@@ -133,29 +125,24 @@ def _skip(*args: object, **kwargs: object) -> NoReturn:
 def _start_with_default_signals() -> None:
     """Programs that tests start react to signals as at a terminal: a handler, unlike what a
     background job or nohup ignores, is not handed on. We go on ignoring all but SIGINT."""
-    ended_by = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT)
-    for number in ended_by:
+    handlers = dict.fromkeys((signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT), lambda *_: None)
+    handlers[signal.SIGINT] = signal.default_int_handler
+    for number, handler in handlers.items():
         if signal.getsignal(number) == signal.SIG_IGN:
-            is_interrupt = number == signal.SIGINT
-            signal.signal(
-                number, signal.default_int_handler if is_interrupt else lambda number, frame: None
-            )
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, ended_by)
+            signal.signal(number, handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, handlers)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # A virtual machine may compute at full speed for some minutes only.
     items.sort(key=lambda item: item.get_closest_marker("quiet") is None)
-    marked = [item for item in items if item.get_closest_marker("gpu")]
-    if not marked:
-        return
-    import torch
+    for item in items:
+        if item.get_closest_marker("gpu"):
+            import torch
 
-    if not torch.cuda.is_available():
-        skip = pytest.mark.skip(reason="no CUDA device")
-        for item in marked:
-            item.add_marker(skip)
+            if not torch.cuda.is_available():
+                item.add_marker(pytest.mark.skip(reason="no CUDA device"))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -208,8 +195,7 @@ def standin_on() -> Iterator[Any]:
     """Switches on the stand-in for this test: called with a `standin.Spec` and a clock, or none."""
     import standin_device as standin
 
-    why = standin.missing()
-    if why is not None:
+    if (why := standin.missing()) is not None:
         pytest.skip(why)
     yield standin.switch_on
     standin.switch_off()

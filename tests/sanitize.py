@@ -8,8 +8,6 @@ processes (workers, samplers) run the same copy and are checked too: what they f
 fails the run, whatever became of the process.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -20,24 +18,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = (
     "tests/harmless",
-    "tests/integration/test_measures.py",
-    "tests/integration/test_survival.py",
-    "tests/integration/test_fetch_probe.py",
-    "tests/profiler/native/test_forms.py",
-    "tests/profiler/native/test_device_forms.py",
-    "tests/profiler/record/device/test_copies.py",
-    "tests/profiler/record/device/test_device_clock.py",
+    *(f"tests/integration/test_{name}.py" for name in ("measures", "survival", "fetch_probe")),
+    *(f"tests/profiler/native/test_{name}.py" for name in ("forms", "device_forms")),
+    *(f"tests/profiler/record/device/test_{name}.py" for name in ("copies", "device_clock")),
     "tests/profiler/record/fetch_probe/test_probe.py",
 )
-# Tests may ask for it: AddressSanitizer reserves terabytes of addresses, so a
-# limit on them (RLIMIT_AS) cannot be tried there.
-VARIABLE = "LOADERSCOPE_SANITIZED"
-
 EXTENSIONS = {"_native": "native.c", "_audit": "audit.c", "_spawn": "spawn.c"}
 WARN = ("-Wall", "-Wextra", "-Wno-cast-function-type")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 COMPILE = ("-std=c11", *WARN, "-g", "-O1", "-fPIC", "-shared", *SANITIZE)
-PYTEST = ("-m", "pytest", "-p", "no:cacheprovider")
 
 
 def copied(to: Path) -> Path:
@@ -94,7 +83,8 @@ def main(chosen: list[str]) -> int:
         "PYTHONMALLOC": "malloc",
         # Seen with gcc 12: a forked worker, bare too, that waits for ever; rarer with fewer threads.
         "OMP_NUM_THREADS": "1",
-        VARIABLE: "1",
+        # Tests ask for it: AddressSanitizer reserves terabytes of addresses, so RLIMIT_AS cannot be tried.
+        "LOADERSCOPE_SANITIZED": "1",
     }
     says_so = (
         "from loaderscope.profiler.native import form; import ctypes; assert "
@@ -102,7 +92,7 @@ def main(chosen: list[str]) -> int:
         "ctypes.CDLL(None).__asan_region_is_poisoned"
     )
     subprocess.run([sys.executable, "-c", says_so], env=environment, check=True)
-    command = [sys.executable, *PYTEST, *tests(package, chosen)]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *tests(package, chosen)]
     code = subprocess.run(command, env=environment, cwd=package, check=False).returncode
     reports = sorted(found.iterdir())
     for report in reports:

@@ -6,8 +6,6 @@ Prints the lines of tests, and the tokens of each room and in all, as Python's `
 and strings. Exit code 1: a bound is exceeded. Tests and benchmarks do not count.
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 import tokenize
@@ -17,6 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 APART = ("tests", "benchmarks", "build", "dist")
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 COUNTED = (tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING)
 MOST_TOKENS = 300_000
 MOST_LINES, MOST_METHODS, MOST_FILES = 60, 25, 25  # of a function, of a class, of a folder
@@ -28,7 +27,7 @@ def main() -> int:
     problems: list[str] = []
     for path in sorted(_product()):
         name = path.relative_to(ROOT)
-        tokens[_room(name)] += _tokens(path)
+        tokens[name.parts[0] if len(name.parts) > 1 else "top"] += _tokens(path)
         files[name.parent] += 1
         problems += [f"{name}: {problem}" for problem in _too_large(path)]
     problems += [f"{folder}: {n} files" for folder, n in files.items() if n > MOST_FILES]
@@ -50,10 +49,6 @@ def _product() -> Iterator[Path]:
             yield path
 
 
-def _room(name: Path) -> str:
-    return name.parts[0] if len(name.parts) > 1 else "top"
-
-
 def _tokens(path: Path) -> int:
     with path.open("rb") as file:
         return sum(token.type in COUNTED for token in tokenize.tokenize(file.readline))
@@ -61,14 +56,12 @@ def _tokens(path: Path) -> int:
 
 def _too_large(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+        if isinstance(node, FUNCTIONS):
+            lines = node.end_lineno - node.lineno + 1
             if lines > MOST_LINES:
                 yield f"{node.name} has {lines} lines"
         elif isinstance(node, ast.ClassDef):
-            methods = sum(
-                isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) for each in node.body
-            )
+            methods = sum(isinstance(each, FUNCTIONS) for each in node.body)
             if methods > MOST_METHODS:
                 yield f"{node.name} has {methods} methods"
 

@@ -1,15 +1,11 @@
 """The demonstration, small: the pictures, the training, the comparison."""
 
-from __future__ import annotations
-
-import os
 import pickle
 import re
-import sys
 from pathlib import Path
 
 from loaderscope.demo import BATCH, EPOCHS, PICTURES, Pictures, make_pictures
-from started import ran
+from started import LOADERSCOPE, here, ran
 
 
 def test_pictures_are_real_and_reach_workers(tmp_path: Path) -> None:
@@ -24,15 +20,12 @@ def test_pictures_are_real_and_reach_workers(tmp_path: Path) -> None:
 
 
 def test_the_demo_compares_what_it_measured() -> None:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    call = [sys.executable, "-m", "loaderscope", "demo"]
-    done = ran(call, env=env)
+    done = ran([*LOADERSCOPE, "demo"], env=here())
     assert done.returncode == 0, done.stderr
     batches = PICTURES // BATCH * EPOCHS
     lines = done.stdout.splitlines()
     assert f"{batches} batches" in done.stdout and len(lines) + done.stderr.count("\n") <= 45
-    assert [line.split()[:2] for line in lines[-3:]] == [
-        ["loaderscope", verb] for verb in ("run", "report", "top")
-    ]
+    last = [line.split()[:2] for line in lines[-3:]]
+    assert last == [["loaderscope", verb] for verb in ("run", "report", "top")]
     words = " ".join(done.stdout.split())  # lines are wrapped
     assert re.search(r"[\d,.]+ samples/s before, [\d,.]+ after: ×[\d.]+, measured\.", words)

@@ -1,21 +1,24 @@
-"""Links lead somewhere, what code cites is there, the picture of rooms shows all imports."""
-
-from __future__ import annotations
+"""Links lead somewhere, what code cites is there, the picture of rooms shows all imports; the site
+is built strictly, and reading it asks nobody else for anything."""
 
 import ast
 import itertools
+import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from loaderscope.advisors.rules import all_rules
+from loaderscope.advisors.rules import NAMES
+from loaderscope.cli import cli
 from started import ran
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 GROUPS = ("profiler", "advisors", "reports")
+LOADED = r"<(?:script|img|iframe)[^>]+src=\"(https?://[^\"]+)|<link[^>]+rel=\"(?:stylesheet|icon|preconnect)\"[^>]+href=\"(https?:[^\"]+)"
 
 
 def tracked() -> list[Path]:
@@ -54,34 +57,27 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 
 def test_what_code_cites_is_there() -> None:
-    known = headings(ROOT / "docs/causes.md")
+    known, names = headings(ROOT / "docs/causes.md"), {path.name for path in tracked()}
     cited = 0
     for path, text in sources():
         for several in re.findall(r'docs/causes\.md, ("[^"]+"(?:,? and "[^"]+")*)', text):
             for heading in re.findall(r'"([^"]+)"', several):
                 assert heading in known, f"{path.relative_to(ROOT)} cites {heading!r}"
                 cited += 1
+        if path.relative_to(ROOT).parts[0] in ("tests", ".ci"):
+            continue  # they make files of their own
+        for document in re.findall(r"[\w-]*[\w]\.md\b", text):
+            assert document in names, f"{path.relative_to(ROOT)} names {document}"
     assert cited > 20
     kinds = (ROOT / "advisors/code/hot/function_kinds.py").read_text(encoding="utf-8")
     named = re.findall(r'[),] +# "([^"]+)"$', kinds, re.MULTILINE)
     assert len(named) > 5 and set(named) <= set(known), set(named) - set(known)
 
 
-def test_no_code_refers_to_a_document_that_is_not_there() -> None:
-    names = {path.name for path in tracked()}
-    for path, text in sources():
-        if path.relative_to(ROOT).parts[0] in ("tests", ".ci"):
-            continue  # they make files of their own
-        for document in re.findall(r"[\w-]*[\w]\.md\b", text):
-            assert document in names, f"{path.relative_to(ROOT)} names {document}"
-
-
 def test_causes_name_rules_that_exist() -> None:
     text = (ROOT / "docs/causes.md").read_text(encoding="utf-8")
-    rules = {rule.name for rule in all_rules()}
     named = set(re.findall(r"`([a-z0-9]+(?:-[a-z0-9]+)+)`", text))
-    assert named <= rules, named - rules
-    assert len(named) > 15
+    assert named <= set(NAMES) and len(named) > 15, named - set(NAMES)
 
 
 def _room(path: Path) -> tuple[str, str] | None:
@@ -127,3 +123,29 @@ def test_the_picture_of_the_rooms_shows_every_import() -> None:
         told = f"{'/'.join(here)} imports {'/'.join(there)}"
         below = GROUPS.index(here[0]) > GROUPS.index(there[0])
         assert ((here, there) in follows) if here[0] == there[0] else below, told
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("material")
+    place = tmp_path_factory.mktemp("site") / "site"
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(place)]
+    done = ran(command, cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return place
+
+
+def test_there_is_a_page_for_each_rule_and_help_for_each_command(site: Path) -> None:
+    for name in NAMES:
+        page = (site / "rules" / name / "index.html").read_text(encoding="utf-8")
+        assert "When not to" in page and "Why it matters" in page
+    page = (site / "commands" / "index.html").read_text(encoding="utf-8")
+    for name in cli.commands:
+        assert f'id="{name}"' in page and f"Usage: loaderscope {name}" in page
+    page = (site / "api" / "index.html").read_text(encoding="utf-8")
+    assert "Record every batch of this loader" in page
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        assert not re.findall(LOADED, page.read_text(encoding="utf-8")), page

@@ -1,9 +1,5 @@
 """Imports stay light; each in a process of its own, since this one has imported everything."""
 
-from __future__ import annotations
-
-import json
-
 import pytest
 
 from started import here, python
@@ -11,16 +7,12 @@ from started import here, python
 SHOWING = ["rich", "click", "textual", "plotly"]
 HEAVY = ["torch", "numpy", "psutil", "pynvml", "platformdirs", "msgspec", *SHOWING]
 TRACKERS = ["tensorboard", "wandb", "mlflow", "opentelemetry", "prometheus_client", "IPython"]
-LOOK = (
-    "import json, sys; {code}; print(json.dumps(sorted({{name.split('.')[0] for name in "
-    "sys.modules}})))"
-)
+LOOK = "import sys; {code}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
 
 
-def loaded(code: str, *options: str) -> set[str]:
+def loaded(code: str) -> set[str]:
     """The top-level modules a fresh Python has after running `code`."""
-    result = python(*options, "-c", LOOK.format(code=code), env=here(), check=True)
-    return set(json.loads(result.stdout))
+    return set(python("-c", LOOK.format(code=code), env=here(), check=True).stdout.split())
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,12 @@
 """Every command of the README, of some pages and of `--help` runs as written."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -40,21 +39,14 @@ TRAIN = """\
 import argparse
 import time
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 
-class Rows(Dataset):
+class Rows(TensorDataset):
     def __init__(self):
-        self.x, self.y = torch.rand(2000, 8), torch.arange(2000)
-
-    def __len__(self):
-        return len(self.x)
-
-    def __getitem__(self, index):
-        return self.x[index], self.y[index]
+        super().__init__(torch.rand(2000, 8), torch.arange(2000))
 
 
 class Files(Dataset):
@@ -74,13 +66,11 @@ def make_loader():
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--lr", type=float)
-    parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=0.0)
-    asked = parser.parse_args()
+    asked, _ = parser.parse_known_args()
     loader, end = make_loader(), time.monotonic() + asked.seconds
     for epoch in range(10**9):
-        if epoch >= asked.epochs and time.monotonic() >= end:
+        if epoch >= 2 and time.monotonic() >= end:
             break
         for x, y in loader:
             pass
@@ -146,11 +136,8 @@ def written_commands() -> Iterator[str]:
                 elif text.startswith("--"):
                     yield _as_shell(f"{first} {text}")
             if "--format" in line:
-                first = f"{first} --format"
-                yield from (
-                    f"{first} {name}" for name in row[1:] if name.isalpha() and name != "parquet"
-                )
-                yield f"{first} parquet -o tables"
+                for name in filter(str.isalpha, row[1:]):
+                    yield f"{first} --format {name}" + " -o tables" * (name == "parquet")
 
 
 def help_commands() -> Iterator[str]:
@@ -165,16 +152,11 @@ COMMANDS = list(dict.fromkeys([*written_commands(), *help_commands()]))
 
 
 def test_the_commands_are_found() -> None:
-    pages = {
-        path.stem
-        for path in (ROOT / "docs").glob("*.md")
-        if "\n    loaderscope " in path.read_text()
-    }
-    assert pages == set(WITH_COMMANDS)
-    verbs = {command.split()[1] for command in COMMANDS}
-    assert verbs == set(cli.commands)
-    assert "loaderscope run torchrun --nproc-per-node 2 train.py" in COMMANDS
-    assert "loaderscope run -m package.train" in COMMANDS
+    pages = {path for path in ROOT.glob("docs/*.md") if "\n    loaderscope " in path.read_text()}
+    assert pages == set(PAGES)
+    assert {command.split()[1] for command in COMMANDS} == set(cli.commands)
+    for words in ("torchrun --nproc-per-node 2 train.py", "-m package.train"):
+        assert f"loaderscope run {words}" in COMMANDS
 
 
 @dataclass(frozen=True)
@@ -210,23 +192,18 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Here:
     for number in range(40):
         (folder / "data" / "train" / f"{number}.bin").write_bytes(bytes([number]) * 4000)
     _changed(folder)
-    binary = folder / "bin"
-    binary.mkdir()
-    for name, text in (
-        ("loaderscope", f'exec "{sys.executable}" -m loaderscope "$@"'),
-        ("gh", "cat"),
-    ):
-        (binary / name).write_text(f"#!/bin/sh\n{text}\n")
-        (binary / name).chmod(0o755)
+    (folder / "bin").mkdir()
+    commands = {"loaderscope": f'exec "{sys.executable}" -m loaderscope "$@"', "gh": "cat"}
+    for name, text in commands.items():
+        (folder / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / "bin" / name).chmod(0o755)
     here = Here(folder, folder / "runs")
     call = ["loaderscope", "run", "--quiet", "train.py", "--seconds", "6"]
     env = here.environment(LOADERSCOPE_STACKS="eager")
     subprocess.run(call, cwd=folder, env=env, check=True, timeout=PATIENCE_S)
     (newest,) = here.runs.iterdir()
-    for copy in (
-        here.runs / OLDER,
-        *(folder / f"{name}.run" for name in ("main", "branch", "node0", "node1")),
-    ):
+    named = (folder / f"{name}.run" for name in ("main", "branch", "node0", "node1"))
+    for copy in (here.runs / OLDER, *named):
         shutil.copytree(newest, copy)
         facts = json.loads((copy / "run.json").read_text())
         (copy / "run.json").write_text(json.dumps({**facts, "id": OLDER}))
@@ -238,10 +215,9 @@ def _changed(folder: Path) -> None:
     for name in ("old", "new"):
         shutil.copytree(folder / "data", folder / name / "data")
         (folder / name / "train.py").write_text(TRAIN)
-    patch = (
-        "--- train.py\n+++ train.py\n@@ -1,2 +1,2 @@\n-import argparse\n+import argparse  # new\n"
-    )
-    (folder / "change.diff").write_text(patch + " import time\n")
+    lines = ("--- train.py", "+++ train.py", "@@ -1,2 +1,2 @@", "-import argparse")
+    lines += ("+import argparse  # new", " import time")
+    (folder / "change.diff").write_text("\n".join(lines) + "\n")
     for arguments in (["init", "-q"], ["add", "train.py"], ["commit", "-qm", "first"]):
         named = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", *arguments]
         subprocess.run(named, cwd=folder, check=True)
@@ -270,9 +246,8 @@ def written() -> Iterator[Any]:
     for command in COMMANDS:
         verb = command.split()[1]
         seen[verb] += 1
-        yield pytest.param(
-            command, marks=[pytest.mark.slow] if seen[verb] > AT_MOST.get(verb, 2) else []
-        )
+        slow = seen[verb] > AT_MOST.get(verb, 2)
+        yield pytest.param(command, marks=[pytest.mark.slow] if slow else [])
 
 
 @pytest.mark.parametrize("command", list(written()))
@@ -281,10 +256,9 @@ def test_it_runs_as_written(here: Here, command: str) -> None:
     expected = next(
         e for p, e in PRINTS if re.match(p, verb) or (p[0] != "(" and re.search(p, verb))
     )
+    bash, env = ["bash", "-o", "pipefail", "-c", command], here.environment()
     if verb.startswith("top") or "--live" in verb:
-        code, text = in_a_terminal(
-            ["bash", "-c", command], "Rows|Files", here.folder, here.environment(), PATIENCE_S
-        )
+        code, text = in_a_terminal(bash, "Rows|Files", here.folder, env, PATIENCE_S)
         assert code == 0, text[-2000:]
         assert re.search("Rows|Files", text)
         return
@@ -292,12 +266,7 @@ def test_it_runs_as_written(here: Here, command: str) -> None:
     if "stacks" in verb and find_py_spy() is None:
         pytest.skip("py-spy is not installed")
     with training(here) if live else nullcontext():
-        done = ran(
-            ["bash", "-o", "pipefail", "-c", command],
-            cwd=here.folder,
-            env=here.environment(),
-            timeout=PATIENCE_S,
-        )
+        done = ran(bash, cwd=here.folder, env=env, timeout=PATIENCE_S)
     # There may be no patch for these runs; tests/integration/test_fix_command.py has one with.
     said_why = done.returncode == 2 and verb.startswith("fix")
     assert done.returncode == 0 or said_why, done.stderr
@@ -314,17 +283,11 @@ def test_it_runs_as_written(here: Here, command: str) -> None:
 
 
 def test_the_readmes_python_runs(here: Here) -> None:
-    lines = README.read_text().splitlines()
-    begin = lines.index("    import loaderscope")
-    block = "\n".join(
-        line[4:]
-        for line in lines[begin : next(n for n in range(begin, len(lines)) if lines[n][:1].strip())]
-    )
+    _, begin, rest = README.read_text().partition("    import loaderscope\n")
+    block = textwrap.dedent(begin + re.split(r"\n(?=\S)", rest)[0])
     # An epoch of 2,000 batches: of one of 20, 19 are steady, and a prediction needs 20.
-    loader = "DataLoader(Rows(), batch_size=1)"
-    (here.folder / "own.py").write_text(
-        f"from train import DataLoader, Rows\nloader = {loader}\n{block}\n"
-    )
+    made = "from train import DataLoader, Rows\nloader = DataLoader(Rows(), batch_size=1)\n"
+    (here.folder / "own.py").write_text(f"{made}{block}\n")
     done = python("own.py", cwd=here.folder, env=here.environment(), timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     assert '"name": "Rows"' in done.stdout

@@ -1,5 +1,4 @@
-"""Runs made up for tests, written through real lanes, so that a test states only what it is
-about."""
+"""Runs made up for tests, written through real lanes: a test states only what it is about."""
 
 from __future__ import annotations
 
@@ -18,6 +17,12 @@ from loaderscope.profiler.store.run.run_reader import open_run
 RUN_ID = "20250131-091500-abc123"
 MS = 1_000_000
 T0 = 5_000_000_000_000  # some hours after a boot
+STARTED_NS = 1_738_311_300_000_000_000  # since 1970
+HOST = {"format": 1, "host": "elsewhere", "boot_id": "boot", "clock_ns": T0}
+CONFIG = {"dataset": "train.Pictures", "batch_size": 4, "num_workers": 0, "pin_memory": False}
+CONFIG |= {"prefetch_factor": None, "persistent_workers": False, "drop_last": False}
+CONFIG["sampler"] = "torch.utils.data.sampler.RandomSampler"
+CONFIG["collate_fn"] = "torch.utils.data._utils.collate.default_collate"
 
 
 def values_of(schema_: Schema, row: Mapping[str, Any]) -> list[float]:
@@ -27,9 +32,8 @@ def values_of(schema_: Schema, row: Mapping[str, Any]) -> list[float]:
     values: list[float] = []
     for field in schema_.fields[1:]:
         given = row.get(field.name)
-        if given is None:
-            given = math.nan if field.code == "f" else -1
-        values.append(given)
+        unmeasured = math.nan if field.code == "f" else -1
+        values.append(unmeasured if given is None else given)
     return values
 
 
@@ -59,8 +63,7 @@ def loop(
     first_wait_ms: float | None = None,
     **columns: Any,
 ) -> list[dict[str, Any]]:
-    """Rows of one epoch of a steady loop; further columns as constants, or functions of (number,
-    t_ns, wait_ns)."""
+    """An epoch of a steady loop; columns as constants, or functions of (number, t_ns, wait_ns)."""
     rows = []
     t = start_ns
     for number in range(batches):
@@ -82,20 +85,9 @@ class RunBuilder:
     def __init__(self, runs: Path, id_: str = RUN_ID, **facts: Any) -> None:
         self.path = runs / id_
         self.path.mkdir(parents=True)
-        self.facts = {
-            "format": 1,
-            "id": id_,
-            "created_unix_ns": 1_738_311_300_000_000_000,
-            "clock_ns": T0,
-            "boot_id": "boot",
-            "host": "elsewhere",
-            "argv": ["train.py", "--lr", "0.1"],
-            "python": "3.12.1",
-            "platform": "Linux-6.8",
-            "loaderscope": "0.1.0",
-            "pid": 4000,
-            **facts,
-        }
+        told = {"id": id_, "created_unix_ns": STARTED_NS, "pid": 4000, "loaderscope": "0.1.0"}
+        told |= {"argv": ["train.py", "--lr", "0.1"], "python": "3.12.1", "platform": "Linux-6.8"}
+        self.facts = {**HOST, **told, **facts}
         (self.path / "run.json").write_text(json.dumps(self.facts))
 
     def process(
@@ -112,26 +104,13 @@ class RunBuilder:
     ) -> Path:
         path = self.path / "system-elsewhere-0"
         path.mkdir()
-        host = {
-            "format": 1,
-            "host": "elsewhere",
-            "boot_id": "boot",
-            "clock_ns": T0,
-            "unix_ns": 0,
-            "cores_logical": 8,
-            "affinity": 8,
-            "mem_total_bytes": 32_000_000_000,
-            "shm_total_bytes": 16_000_000_000,
-            "cgroup": {"version": 2, "cpu_quota": None, "mem_limit_bytes": None},
-            **facts,
-        }
-        (path / "host.json").write_text(json.dumps(host))
-        for name, schema_, rows in (
-            ("machine", schema.MACHINE, machine),
-            ("process", schema.PROCESS, process),
-            ("gpu", schema.GPU, gpu),
-        ):
-            write_lane(path, name, schema_, rows)
+        cgroup = {"version": 2, "cpu_quota": None, "mem_limit_bytes": None}
+        host = {"unix_ns": 0, "cores_logical": 8, "affinity": 8, "cgroup": cgroup}
+        host |= {"mem_total_bytes": 32_000_000_000, "shm_total_bytes": 16_000_000_000}
+        (path / "host.json").write_text(json.dumps({**HOST, **host, **facts}))
+        write_lane(path, "machine", schema.MACHINE, machine)
+        write_lane(path, "process", schema.PROCESS, process)
+        write_lane(path, "gpu", schema.GPU, gpu)
         return path
 
 
@@ -141,24 +120,12 @@ class ProcessBuilder:
     def __init__(self, path: Path, pid: int, ended: bool, facts: Mapping[str, Any]) -> None:
         self.path = path
         path.mkdir()
-        self.facts: dict[str, Any] = {
-            "format": 1,
-            "pid": pid,
-            "create_time": 1000.0,
-            "host": "elsewhere",
-            "boot_id": "boot",
-            "clock_ns": T0,
-            "unix_ns": 1_738_311_300_000_000_000,
-            "argv": ["train.py"],
-            "python": "3.12.1",
-            "torch": "2.13.0",
-            "start_method": "fork",
-            "affinity": 8,
-            "torch_threads": 4,
-            **facts,
-        }
+        told = {"pid": pid, "create_time": 1000.0, "unix_ns": STARTED_NS, "argv": ["train.py"]}
+        told |= {"python": "3.12.1", "torch": "2.13.0", "start_method": "fork"}
+        told |= {"affinity": 8, "torch_threads": 4}
+        self.facts: dict[str, Any] = {**HOST, **told, **facts}
         if ended:
-            self.facts.update(ended_clock_ns=T0 + 10**12)
+            self.facts["ended_clock_ns"] = T0 + 10**12
         (path / "process.json").write_text(json.dumps(self.facts))
         self.loaders = 0
 
@@ -172,26 +139,8 @@ class ProcessBuilder:
     ) -> int:
         """Add a loader with one lane a consuming thread; returns its index."""
         index, self.loaders = self.loaders, self.loaders + 1
-        told = {
-            "format": 1,
-            "index": index,
-            "name": "Pictures",
-            "kind": "dataloader",
-            "config": {
-                "dataset": "train.Pictures",
-                "batch_size": 4,
-                "num_workers": 0,
-                "pin_memory": False,
-                "prefetch_factor": None,
-                "persistent_workers": False,
-                "drop_last": False,
-                "sampler": "torch.utils.data.sampler.RandomSampler",
-                "collate_fn": "torch.utils.data._utils.collate.default_collate",
-                **(config or {}),
-            },
-            "overhead": {"hook_ns": 800.0},
-            **facts,
-        }
+        told = {"format": 1, "index": index, "name": "Pictures", "kind": "dataloader"}
+        told |= {"config": {**CONFIG, **(config or {})}, "overhead": {"hook_ns": 800.0}, **facts}
         (self.path / f"loader{index}.json").write_text(json.dumps(told))
         for number, rows in enumerate(lanes):
             write_lane(self.path, f"batches{index}x{number}", schema.BATCH, rows, max_bytes)
@@ -206,8 +155,7 @@ def opened(
     system: Mapping[str, Any] | None = None,
     **facts: Any,
 ) -> Run:
-    """A run of one process with one loader, as it is read. `process` and `system` are facts of
-    theirs."""
+    """A run of one process with one loader, as read; with facts of its process and its system."""
     run = RunBuilder(runs)
     run.process(**(process or {})).loader(*lanes, **facts)
     if system is not None:

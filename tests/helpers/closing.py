@@ -1,7 +1,5 @@
 """Ends the recording of this process while it goes on, which no user's program does."""
 
-from __future__ import annotations
-
 import atexit
 import sys
 from typing import Any

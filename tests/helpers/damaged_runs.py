@@ -1,7 +1,4 @@
-"""A real run with everything in it, and every kind of damage to its files: for the tests of
-whatever reads runs."""
-
-from __future__ import annotations
+"""A real run with everything in it, and every kind of damage to its files."""
 
 import copy
 import json
@@ -13,12 +10,8 @@ from typing import Any
 
 from builders import T0, ProcessBuilder, epoch_row, loop, write_lane
 from loaderscope.profiler.base import schema
-from loaderscope.profiler.store.lanes.segment_file import (
-    COMMITTED_OFFSET,
-    HEADER_BYTES,
-    MAGIC,
-    SCHEMA_OFFSET,
-)
+from loaderscope.profiler.store.lanes.segment_file import COMMITTED_OFFSET, HEADER_BYTES, MAGIC
+from loaderscope.profiler.store.lanes.segment_file import SCHEMA_OFFSET as FIELDS_OFFSET
 from loaderscope.profiler.store.run.run_reader import open_run
 from started import here, python
 
@@ -27,19 +20,11 @@ TRAINING = Path(__file__).parents[1] / "integration" / "small_training.py"
 Files = dict[str, bytes]
 LENGTH_OFFSET = 40  # in a header: how long the description of the records is
 
-STACKS = {
-    "format": 1,
-    "number": 9,
-    "t_begin_ns": T0,
-    "t_end_ns": T0 + 10**9,
-    "rate_hz": 100.0,
-    "why": "steady",
-    "package": None,
-    "reason": None,
-    "frames": [["main", "train.py", 3, False], ["read", "x.py", 9, False]],
-    "processes": [{"pid": 4000, "owner": 4000, "samples": 90, "gil": 0.5}],
-    "stacks": [[0, "MainThread", [1, 0], 90]],
-}
+STACKS: dict[str, Any] = {"format": 1, "number": 9, "why": "steady", "rate_hz": 100.0}
+STACKS |= {"t_begin_ns": T0, "t_end_ns": T0 + 10**9, "package": None, "reason": None}
+STACKS["frames"] = [["main", "train.py", 3, False], ["read", "x.py", 9, False]]
+STACKS["processes"] = [{"pid": 4000, "owner": 4000, "samples": 90, "gil": 0.5}]
+STACKS["stacks"] = [[0, "MainThread", [1, 0], 90]]
 
 
 def record(runs: Path) -> Path:
@@ -70,8 +55,7 @@ def record(runs: Path) -> Path:
 
 
 def files_of(path: Path) -> Files:
-    """Relative path → content; zeros at the end of a segment, which are no records, are left
-    out."""
+    """Relative path → content, without the zeros at the end of a segment: they are no records."""
     found = {}
     for each in sorted(path.rglob("*")):
         if each.is_file():
@@ -171,14 +155,13 @@ _NUMBERS = {
 
 
 def _records(data: bytes, rng: random.Random) -> bytes:
-    """Columns of some or all records given absurd values, one or any; the records' own numbers stay
-    right."""
+    """Columns of some or all records with absurd values; the records' own numbers stay right."""
     changed = bytearray(data)
     try:
         (record,) = struct.unpack_from("<I", data, 16)
         (committed,) = struct.unpack_from("<Q", data, COMMITTED_OFFSET)
         length = struct.unpack_from("<I", data, LENGTH_OFFSET)[0]
-        fields = json.loads(data[SCHEMA_OFFSET : SCHEMA_OFFSET + length])[2]
+        fields = json.loads(data[FIELDS_OFFSET : FIELDS_OFFSET + length])[2]
     except (struct.error, ValueError, IndexError):
         return flip(data, rng)
     whole = rng.random() < 0.5

@@ -1,7 +1,4 @@
-"""A fixed run, fixed advice, and a reader that reads only when told: what the dashboard's tests
-show."""
-
-from __future__ import annotations
+"""What tests of the dashboard show: a fixed run, fixed advice, a reader that reads when told."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -27,7 +24,7 @@ from loaderscope.tui.app import Dashboard, Fresh
 from loaderscope.tui.live import LiveDashboard
 from loaderscope.tui.reader import Reader
 from loaderscope.tui.snapshot import AdviceView
-from report_samples import pipeline
+from report_samples import advice, pipeline
 
 App = TypeVar("App", bound=Dashboard)
 
@@ -40,46 +37,33 @@ def recommendation(
     rule: str, title: str, low: float, mid: float, high: float, **values: Any
 ) -> Recommendation:
     given: dict[str, Any] = {
-        "rule": rule,
-        "title": title,
         "why": "Every worker was busy while the loop waited.",
         "evidence": measured({"waiting": "37 %", "workers busy": "93 %"}),
-        "predicted": Range(low, mid, high),
-        "measured": None,
         "change": Change({}, CODE),
         "caveat": "Each worker holds a copy of what the data set caches.",
         "doc": None,
     }
-    return Recommendation(**{**given, **values})
+    return advice(title, rule=rule, predicted=Range(low, mid, high), **{**given, **values})
 
 
+CORRECTNESS = {"kind": "correctness"}
 RATES = ("batches_per_s", "samples_per_s", "bytes_per_batch")
-UNKNOWN: dict[str, Any] = dict.fromkeys(("samples", "wall_s", "waiting", *RATES))
+FACTS: dict[str, Any] = dict.fromkeys(("samples", "wall_s", "waiting", *RATES))
+FACTS |= {"name": "Pictures", "kind": "dataloader", "index": 0, "pid": 4000, "rank": 0}
+FACTS |= {"batches": 400, "epochs": 4, "folded_batches": 0, "config": {}, "stages": {}}
 REPORT = LoaderReport(
-    name="Pictures",
-    index=0,
-    pid=4000,
-    rank=0,
-    kind="dataloader",
-    config={},
-    batches=400,
-    epochs=4,
-    folded_batches=0,
     verdict="input-bound",
     basis=Basis("", "high", 390, 0.4, 0.38, 0.42, None, "wait"),
     headroom=1.6,
-    stages={},
     recommendations=(
         recommendation("num-workers", "Raise num_workers from 4 to 8", 1.31, 1.42, 1.52),
-        recommendation(
-            "distributed-sampler", "Call set_epoch each epoch", 1, 1, 1, kind="correctness"
-        ),
+        recommendation("distributed-sampler", "Call set_epoch each epoch", 1, 1, 1, **CORRECTNESS),
     ),
     rejected=(recommendation("pin-memory", "pin_memory=True", 0.98, 1.0, 1.02),),
     unmeasured={"h2d-copies": "no device: copies were not seen"},
     code=inside_samples.CODE,
     storage=inside_samples.STORAGE,
-    **UNKNOWN,
+    **FACTS,
 )
 
 
@@ -119,44 +103,23 @@ def ranks(runs: Path) -> tuple[RunBuilder, ProcessBuilder]:
 
 def sampled(run: RunBuilder, samples: int = 30) -> None:
     """A machine without a GPU."""
-    step = 170 * MS
-    run.system(
-        machine=[
-            {
-                "t_ns": T0 + n * step,
-                "mem_total_bytes": 32 * 10**9,
-                "mem_available_bytes": 20 * 10**9 - n * 10**8,
-                "page_cache_bytes": 5 * 10**9,
-                "disk_read_bytes": 10**9 + n * 10**7,
-                "disk_write_bytes": 10**9,
-                "shm_total_bytes": 16 * 10**9,
-                "shm_used_bytes": 10**9,
-                "cpu_idle_pct": 27.0 - n % 9,
-                "cpu_iowait_pct": 5.0,
-                "cpu_user_pct": 60.0 + n % 9,
-                "cpu_system_pct": 8.0,
-                "sampler_cpu_ns": n * MS,
-            }
-            for n in range(samples)
-        ],
-        process=[
-            {
-                "t_ns": T0 + n * step,
-                "pid": 4000 if w < 0 else 4101 + w,
-                "role": int(w >= 0),
-                "worker": w,
-                "loader": 0,
-                "owner_pid": 4000,
-                "cpu_user_ns": n * step * (9 if w >= 0 else 4) // 10,
-                "cpu_system_ns": 0,
-                "rss_bytes": 5 * 10**8,
-                "uss_bytes": 3 * 10**8 if w >= 0 else None,
-            }
-            for n in range(samples)
-            for w in range(-1, 4)
-        ],
-        reasons={"gpus": "no NVIDIA driver on this machine"},
-    )
+    machine: list[dict[str, Any]] = []
+    process: list[dict[str, Any]] = []
+    shm = {"shm_total_bytes": 16 * 10**9, "shm_used_bytes": 10**9}
+    for n in range(samples):
+        t = {"t_ns": T0 + n * 170 * MS}
+        cpu = {"cpu_idle_pct": 27.0 - n % 9, "cpu_user_pct": 60.0 + n % 9}
+        cpu |= {"cpu_iowait_pct": 5.0, "cpu_system_pct": 8.0, "sampler_cpu_ns": n * MS}
+        memory = {"mem_total_bytes": 32 * 10**9, "mem_available_bytes": 20 * 10**9 - n * 10**8}
+        disk = {"disk_read_bytes": 10**9 + n * 10**7, "disk_write_bytes": 10**9}
+        machine.append({**t, **shm, **cpu, **memory, **disk, "page_cache_bytes": 5 * 10**9})
+        for w in range(-1, 4):
+            who = {"role": int(w >= 0), "worker": w, "loader": 0, "owner_pid": 4000}
+            used = {"cpu_user_ns": n * 170 * MS * (9 if w >= 0 else 4) // 10, "cpu_system_ns": 0}
+            held = {"rss_bytes": 5 * 10**8, "uss_bytes": 3 * 10**8 if w >= 0 else None}
+            process.append({**t, "pid": 4000 if w < 0 else 4101 + w, **who, **used, **held})
+    reasons = {"gpus": "no NVIDIA driver on this machine"}
+    run.system(machine=machine, process=process, reasons=reasons)
 
 
 class StillScript:
@@ -240,11 +203,7 @@ def on_dashboard(size: tuple[int, int] = (100, 30)) -> Callable[[Act], Callable[
     """A test that acts on a dashboard of the run at `path`."""
 
     def made(act: Act) -> Callable[[Path], None]:
-        def test(path: Path) -> None:
-            with_dashboard(path, act, size)
-
-        test.__doc__ = act.__doc__
-        return test
+        return lambda path: with_dashboard(path, act, size)
 
     return made
 
@@ -256,22 +215,13 @@ OWN |= {"persistent_workers": False, "in_order": True}
 def tuning(**facts: Any) -> dict[str, Any]:
     """`tune0.json` of a loader that is in the middle of its third trial."""
 
-    def trial(
-        outcome: str | None, measured: list[float] | None, windows: int, **changes: Any
-    ) -> dict[str, Any]:
+    def trial(outcome, measured, windows, predicted=(1.4, 1.7, 1.8), **changes):
         base = [20 + each % 3 for each in range(windows)]
         gain = measured[1] if measured else 1.0
-        return {
-            "base": OWN,
-            "settings": {**OWN, **changes},
-            "outcome": outcome,
-            "why": None,
-            "seconds": 2.5 * windows,
-            "predicted": [1.4, 1.7, 1.8],
-            "measured": measured,
-            "base_rates": base,
-            "rates": [gain * each for each in base[:-1]],
-        }
+        rates = {"base_rates": base, "rates": [gain * each for each in base[:-1]]}
+        how = {"base": OWN, "settings": {**OWN, **changes}, "seconds": 2.5 * windows}
+        what = {"outcome": outcome, "why": None, "predicted": predicted, "measured": measured}
+        return {**how, **what, **rates}
 
     full = trial("not tried", None, 0, num_workers=64)
     return {
@@ -284,10 +234,7 @@ def tuning(**facts: Any) -> dict[str, Any]:
             trial("proven", [1.55, 1.63, 1.70], 4, num_workers=8),
             trial("not faster", [0.85, 0.93, 1.01], 5, num_workers=2),
             {**full, "why": "its workers may take 9,000 MB of memory, and 4,000 MB are left"},
-            {
-                **trial(None, [1.4, 1.76, 2.3], 3, num_workers=8, prefetch_factor=4),
-                "predicted": None,
-            },
+            trial(None, [1.4, 1.76, 2.3], 3, None, num_workers=8, prefetch_factor=4),
         ],
         "waiting": [trial(None, None, 0, num_workers=7)],
         "switches": [],

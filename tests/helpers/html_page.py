@@ -1,7 +1,4 @@
-"""An HTML page as a reader sees it: its tags, each closed in order, and the text outside scripts and
-styles."""
-
-from __future__ import annotations
+"""An HTML page: its tags, each closed in order, and the text outside scripts and styles."""
 
 from html.parser import HTMLParser
 

@@ -1,7 +1,5 @@
 """Hot functions and storage made up for the tests of what shows them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -22,12 +20,7 @@ SITE = "/venv/lib/python3.12/site-packages"
 IMAGE, IMAGE_FILE = f"{SITE}/PIL/Image.py", f"{SITE}/PIL/ImageFile.py"
 LIBZ = "/lib/x86_64-linux-gnu/libz.so.1"
 FROM_PIL: dict[str, Any] = {"library": "PIL", "called_from": "patches.py:41"}
-OPENED: dict[str, Any] = {
-    "library": "PIL",
-    "called_from": "patches.py:40",
-    "low": 0.04,
-    "high": 0.08,
-}
+OPENED: dict[str, Any] = {**FROM_PIL, "called_from": "patches.py:40", "low": 0.04, "high": 0.08}
 
 
 def spot(function: str, file: str, line: int, share: float, total: float, **more: Any) -> HotSpot:
@@ -73,13 +66,10 @@ COLLATE = CodeStage(
 CODE = Code(2, 2_410, 16.0, 25.0, stages={"collate": COLLATE, "fetch": FETCH})
 NO_CODE = Code(0, 0, 0.0, None, {}, reason="py-spy is not installed: pip install py-spy")
 
+PER_SAMPLE = {"opens": 1.0, "read_bytes": 13_100.0, "disk_bytes": 131.0, "read_calls": 3.0}
+SHARES = {"reopened": 0.0, "reading": 0.03, "decoding": 0.95, "other": 0.02}
 STORAGE = StorageSummary(
     samples=640,
-    opens_per_sample=1.0,
-    reopened_share=0.0,
-    read_bytes_per_sample=13_100.0,
-    disk_bytes_per_sample=131.0,
-    read_calls_per_sample=3.0,
     wait_us_per_open=40.0,
     directories=12,
     kinds=(FileKind(".png", 640, 13_000.0, 15_100), FileKind("", 2, None, None)),
@@ -91,10 +81,9 @@ STORAGE = StorageSummary(
     epochs=(EpochReads(0, 320, 13_100.0, 12_900.0, 0.5), EpochReads(1, 320, 13_100.0, 0.0, None)),
     dataset_bytes=15_600_000.0,
     memory_bytes=12_000_000_000,
-    reading_share=0.03,
-    decoding_share=0.95,
-    other_share=0.02,
     reasons={"wait_us_per_open": "the kernel counts no I/O waiting here"},
+    **{f"{name}_per_sample": value for name, value in PER_SAMPLE.items()},
+    **{f"{name}_share": value for name, value in SHARES.items()},
 )
 
 

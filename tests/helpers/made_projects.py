@@ -1,7 +1,5 @@
 """Projects of benchmarks/fix_projects.py whose loaders are really made, with nothing recorded."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import runpy
@@ -36,9 +34,7 @@ def lay(folder: Path, files: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def loader_of(
-    folder: Path, arguments: tuple[str, ...] = (), script: str = "train.py"
-) -> Iterator[Any]:
+def loader_of(folder: Path, arguments=(), script="train.py") -> Iterator[Any]:
     """The `loader` that the script makes; what it imports from the folder is forgotten after."""
     before, path, argv = set(sys.modules), list(sys.path), sys.argv
     end = note_makings()
@@ -55,7 +51,7 @@ def loader_of(
                 del sys.modules[name]
 
 
-def made_in(folder: Path, arguments: tuple[str, ...] = (), script: str = "train.py") -> Making:
+def made_in(folder: Path, arguments=(), script="train.py") -> Making:
     """Where the script makes its `loader`."""
     with loader_of(folder, arguments, script) as loader:
         return fitted(making_of(loader), Making)
@@ -63,8 +59,7 @@ def made_in(folder: Path, arguments: tuple[str, ...] = (), script: str = "train.
 
 def without_loop(files: Mapping[str, str]) -> dict[str, str]:
     """The files without their training loop, which takes seconds."""
-    loops = [LOOP, LOOP.replace("batch.sum", "batch[0].sum"), LOOP.replace("\n", "\r\n")]
     found = dict(files)
-    for loop in loops:
+    for loop in (LOOP, LOOP.replace("batch.sum", "batch[0].sum"), LOOP.replace("\n", "\r\n")):
         found = {name: text.replace(loop, "") for name, text in found.items()}
     return found

@@ -1,7 +1,4 @@
-"""An iteration that tuning switches, without a loader: its steps take what its settings' rate
-says."""
-
-from __future__ import annotations
+"""An iteration that tuning switches, without a loader: steps take what its settings' rate says."""
 
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Ranks of a job, each with one loader over the same data set, that step together."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from builders import MS, RunBuilder, epoch_row, loop
@@ -23,26 +21,15 @@ def rank(
     hiccup_ms: float = 0,
     **columns: Any,
 ) -> None:
-    """One rank. What it does not wait for its data of a step, it computes, or waits for the other
-    ranks."""
-    rows = loop(
-        batches,
-        wait_ms,
-        step_ms - wait_ms,
-        fetch_ns=round(fetch_ms * MS),
-        **{"collate_ns": MS // 10, **columns},
-    )
+    """One rank: what of a step is no waiting for data is computing, or waiting for other ranks."""
+    made = {"fetch_ns": round(fetch_ms * MS), "collate_ns": MS // 10, **columns}
+    rows = loop(batches, wait_ms, step_ms - wait_ms, **made)
     for row in rows[20:] if hiccup_ms else ():
         row["wait_ns" if row is rows[20] else "t_ns"] += round(hiccup_ms * MS)
-    made = run.process(
-        pid=pid or 4000 + number, **{"rank": number, "world_size": WORLD, **(process or {})}
-    )
-    made.loader(
-        rows,
-        epochs=[epoch_row(rows)],
-        config={"num_workers": workers, "dataset": "train.Rows"},
-        name="Rows",
-    )
+    facts = {"rank": number, "world_size": WORLD, **(process or {})}
+    config = {"num_workers": workers, "dataset": "train.Rows"}
+    recording = run.process(pid=pid or 4000 + number, **facts)
+    recording.loader(rows, epochs=[epoch_row(rows)], config=config, name="Rows")
 
 
 def job(run: RunBuilder, slow: int, ranks: int = WORLD) -> None:

@@ -1,7 +1,5 @@
 """What must not stand in one report: statements that contradict each other, or that say nothing."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -205,18 +203,13 @@ def _of_a_text(report: Report, text: str) -> Iterator[str]:
     for low, high in re.findall(r"\((\d+)–(\d+) %\)", text):
         if int(high) - int(low) > 75:
             yield f"a share of ({low}–{high} %) says nothing"
-    if "no file opened" in text:
-        yield "no file opened: nothing to tell"
-    if re.search(r"[\d.]+ % of it from disk", text) and "from the page cache" in text:
-        yield "from disk, and from the page cache"
     alone = len(report.loaders) == 1
     if alone and NO_ADVICE in text and report.loaders[0].recommendations:
         yield f"{NO_ADVICE}, and advice"
     if "finished" in text and report.run.state == "interrupted":
         yield "finished, and interrupted"
-    yield from (
-        f"{word} is no figure" for word in ("nan %", "inf %", "×nan", "×inf") if word in text
-    )
+    words = ("nan %", "inf %", "×nan", "×inf")
+    yield from (f"{word} is no figure" for word in words if word in text)
 
 
 def one_loader(report: Report, **changed: object) -> Report:

@@ -1,8 +1,6 @@
 """Cases for rules: of a real DataLoader (what is seen of it), of rows made up (what was measured),
 and of a what-if model whose answers a test chooses; and what a rule says of a case."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -89,13 +87,8 @@ def case_of(
 
 
 def workers_config(workers: int = 2, **more: Any) -> dict[str, Any]:
-    return {
-        "num_workers": workers,
-        "prefetch_factor": 2,
-        "in_order": True,
-        "start_method": "fork",
-        **more,
-    }
+    own = {"prefetch_factor": 2, "in_order": True, "start_method": "fork"}
+    return {"num_workers": workers, **own, **more}
 
 
 def outcomes(name: str, case: Case) -> list[Outcome]:

@@ -1,7 +1,5 @@
 """What was measured of a loader, made up for tests of rules: rows of loops, samples of the host."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -57,33 +55,22 @@ def worker_loop(
     def fetch(number: int) -> int:
         return round((fetch_ms(number) if callable(fetch_ms) else fetch_ms) * MS)
 
+    collate, pack, unpack = (round(ms * MS) for ms in (collate_ms, pack_ms, unpack_ms))
     rows = loop(batches, wait_ms, compute_ms, **columns)
     for number, row in enumerate(rows):
         end = row["t_ns"] + row["wait_ns"]
         made = fetch(number) + round((collate_ms + pack_ms) * MS)
-        own = {
-            "fetch_ns": fetch(number),
-            "fetch_cpu_ns": round(fetch(number) * cpu),
-            "collate_ns": round(collate_ms * MS),
-            "collate_cpu_ns": round(collate_ms * MS),
-            "pack_ns": round(pack_ms * MS),
-            "unpack_ns": round(unpack_ms * MS),
-            "queued_ns": 0,
-            "t_fetch_ns": end - made - round(unpack_ms * MS),
-            "task": number,
-            "worker": number % 2,
-            "worker_pid": 5000 + number % 2,
-            "ready": 0,
-            "outstanding": 2,
-            "index_ns": 1000,
-        }
+        own = {"fetch_ns": fetch(number), "fetch_cpu_ns": round(fetch(number) * cpu)}
+        own |= {"collate_ns": collate, "collate_cpu_ns": collate, "pack_ns": pack}
+        own |= {"unpack_ns": unpack, "queued_ns": 0, "t_fetch_ns": end - made - unpack}
+        own |= {"task": number, "worker": number % 2, "worker_pid": 5000 + number % 2}
+        own |= {"ready": 0, "outstanding": 2, "index_ns": 1000}
         rows[number] = {**own, **row}
     return rows
 
 
 def main_loop(batches: int, compute_ms: float = 5.0, **stages_ms: float) -> list[dict[str, Any]]:
-    """A loop without workers: waiting is the sum of the stages; `fetch_cpu` is CPU over wall
-    time."""
+    """A loop without workers, which waits for the stages; `fetch_cpu` is CPU over wall time."""
     cpu = stages_ms.pop("fetch_cpu", 1.0)
     wait = sum(stages_ms.values())
     columns = {f"{name}_ns": round(value * MS) for name, value in stages_ms.items()}
@@ -103,50 +90,19 @@ def host_samples(
     fds: int | Callable[[int], int] = 20,
     **machine: Any,
 ) -> dict[str, Any]:
-    """Arguments for RunBuilder.system: a sample a second of the training process and its
-    workers."""
-    second = 10**9
+    """For RunBuilder.system: a sample a second of the training process and its workers."""
     process: list[dict[str, Any]] = []
-    for n in range(seconds):
-        t = T0 + n * second
-        held = fds if isinstance(fds, int) else fds(n)
-        process.append(
-            {
-                "t_ns": t,
-                "pid": 4000,
-                "owner_pid": 4000,
-                "role": 0,
-                "fds": held,
-                "cpu_user_ns": round(n * second * main_cores),
-                "cpu_system_ns": 0,
-            }
-        )
-        process += [
-            {
-                "t_ns": t,
-                "pid": 5000 + w,
-                "owner_pid": 4000,
-                "role": 1,
-                "worker": w,
-                "loader": 0,
-                "cpu_user_ns": round(n * second * worker_cores),
-                "cpu_system_ns": 0,
-                "threads": threads,
-                "uss_bytes": uss(n) if uss else None,
-                "rss_bytes": rss(n) if rss else None,
-                "fds": 12,
-            }
-            for w in range(workers)
-        ]
-    rows = [
-        {
-            "t_ns": T0 + n * second,
-            "cpu_idle_pct": 5.0,
-            "cpu_system_pct": 5.0,
-            "cpu_user_pct": 90.0,
-            "mem_available_bytes": 8_000_000_000,
-            **machine,
-        }
-        for n in range(seconds)
-    ]
-    return {"machine": rows, "process": process}
+    times = range(T0, T0 + seconds * 10**9, 10**9)
+    for n, t in enumerate(times):
+        of_all = {"t_ns": t, "owner_pid": 4000, "cpu_system_ns": 0}
+        held = {"fds": fds if isinstance(fds, int) else fds(n)}
+        used = {"cpu_user_ns": round((t - T0) * main_cores)}
+        process.append({**of_all, "pid": 4000, "role": 0, **held, **used})
+        used = {"cpu_user_ns": round((t - T0) * worker_cores), "threads": threads}
+        held = {"uss_bytes": uss(n) if uss else None, "rss_bytes": rss(n) if rss else None}
+        for w in range(workers):
+            who = {"pid": 5000 + w, "role": 1, "worker": w, "loader": 0}
+            process.append({**of_all, **who, **used, **held, "fds": 12})
+    told = {"cpu_idle_pct": 5.0, "cpu_system_pct": 5.0, "cpu_user_pct": 90.0}
+    told |= {"mem_available_bytes": 8_000_000_000, **machine}
+    return {"machine": [{"t_ns": t, **told} for t in times], "process": process}

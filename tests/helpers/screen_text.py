@@ -1,7 +1,5 @@
 """What a dashboard shows, as text, and the files it is compared with."""
 
-from __future__ import annotations
-
 import os
 from importlib.metadata import version
 from pathlib import Path

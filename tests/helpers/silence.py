@@ -1,7 +1,5 @@
 """Tests that a rule says nothing of cases one step away from those of which it speaks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

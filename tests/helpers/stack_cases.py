@@ -1,7 +1,4 @@
-"""Stack samples made up for tests: "Pictures.__getitem__ /home/u/patches.py:41 > load
-site/PIL/ImageFile.py:425"."""
-
-from __future__ import annotations
+"""Stack samples made up for tests: "Set.__getitem__ /u/set.py:41 > load site/PIL/Image.py:425"."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -44,17 +41,9 @@ def burst(
         places = tuple(table.setdefault(each, len(table)) for each in frames)
         made.append(Stack(pid, "MainThread", stage, places, count, *waits))
         samples[pid] = samples.get(pid, 0) + count
-    known = {
-        "number": 0,
-        "t_begin_ns": T0,
-        "t_end_ns": T0 + 8_000 * MS,
-        "rate_hz": 25.0,
-        "why": "steady",
-        **facts,
-    }
-    return StackCapture(
-        frames=tuple(table), stacks=tuple(made), samples=samples, gil=gil or {}, **known
-    )
+    known: dict[str, Any] = {"number": 0, "why": "steady", "rate_hz": 25.0, "gil": gil or {}}
+    known |= {"t_begin_ns": T0, "t_end_ns": T0 + 8_000 * MS, **facts}
+    return StackCapture(frames=tuple(table), stacks=tuple(made), samples=samples, **known)
 
 
 def with_bursts(
@@ -62,10 +51,8 @@ def with_bursts(
 ) -> Run:
     """The run in this directory as if its sampler had taken these bursts."""
     run = open_run(path)
-    assert run.systems
-    system: SystemRun = replace(
-        run.systems[0], bursts=bursts, **({"reasons": reasons} if reasons else {}), **host
-    )
+    told = {**host, "reasons": reasons} if reasons else host
+    system = replace(run.systems[0], bursts=bursts, **told)
     return replace(run, systems=(system, *run.systems[1:]))
 
 
@@ -82,8 +69,7 @@ def seen(
     case: Case, *stacks: tuple[Any, ...], text: str | None = None, stage: str = "fetch"
 ) -> Case:
     """The case as if these stacks of a stage had been sampled: ("frames joined by ' > '", samples),
-    and what was done in those.
-    `text` is the source of every own line."""
+    and what was done in those. `text` is the source of every own line."""
     made = burst(*((case.process.pid, stage, *each) for each in stacks))
     path = case.run.path
     assert not case.run.systems

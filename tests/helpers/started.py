@@ -1,7 +1,5 @@
 """Programs that tests start, in processes of their own."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -54,6 +52,12 @@ def going_on(command: Sequence[str], runs: Path, **how: Any) -> Iterator[subproc
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def all_kept(runs: Path) -> None:
+    """Waits for the sampler's end: it keeps the memory that a killed program recorded into."""
+    told = "2*/system-*/sampler.json"
+    until(lambda: any("ended_clock_ns" in each.read_text() for each in runs.glob(told)), "its end")
 
 
 def until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:

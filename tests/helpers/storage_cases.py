@@ -1,7 +1,5 @@
 """Cases about storage: a real loader over real files, with made-up looks inside its fetching."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -58,36 +56,18 @@ def looks_of(
     disk = read if disk is None else disk
     different = opened if distinct is None else distinct
     fetch = round(fetch_ms * MS * SAMPLES)
-    epoch = EpochTotals(
-        0,
-        SAMPLES // 4,
-        SAMPLES,
-        fetch,
-        round(fetch * (1 - idle)),
-        opened,
-        read * SAMPLES,
-        2 * SAMPLES,
-        disk * SAMPLES,
-        faults * SAMPLES,
-    )
-    told: dict[str, Any] = {
-        "batches": SAMPLES // 4,
-        "samples": SAMPLES,
-        "fetch_ns": fetch,
-        "opens": opened,
-        "distinct": different,
-        "reopened": opened - different,
-        "directories": 1,
-        "suffixes": {suffix: SuffixTotals(opened, opened, mean_bytes * opened, mean_bytes)}
-        if suffix
-        else {},
-        "folders": {"/data": opened} if opened else {},
-        "mounts": (MountTotals("/", mount, opened),) if opened else (),
-        "containers": tuple(ContainerFile(path, kind, size) for kind, path, size in containers),
-        "epochs": (epoch,),
-        **more,
-    }
-    return SampledFetches(**told)
+    counted = (opened, *(each * SAMPLES for each in (read, 2, disk, faults)))
+    epoch = EpochTotals(0, SAMPLES // 4, SAMPLES, fetch, round(fetch * (1 - idle)), *counted)
+    told: dict[str, Any] = {"batches": SAMPLES // 4, "samples": SAMPLES, "fetch_ns": fetch}
+    told |= {"opens": opened, "distinct": different, "reopened": opened - different}
+    told |= {"directories": 1, "epochs": (epoch,)}
+    told["containers"] = tuple(ContainerFile(path, kind, size) for kind, path, size in containers)
+    if suffix:
+        sums = SuffixTotals(opened, opened, mean_bytes * opened, mean_bytes)
+        told["suffixes"] = {suffix: sums}
+    if opened:
+        told |= {"folders": {"/data": opened}, "mounts": (MountTotals("/", mount, opened),)}
+    return SampledFetches(**{**told, **more})
 
 
 def memory(total: float = 32e9, **columns: Any) -> dict[str, Any]:
@@ -115,27 +95,11 @@ def stored_case(
     recording would."""
     fetch = round(fetch_ms * MS)
     one = batch if batch is not None else next(iter(loader))
-    nbytes = sum(each.nbytes for each in _tensors(one))
-    rows, epochs = rows_of(
-        1,
-        wait_ms=fetch_ms + 2,
-        compute_ms=compute_ms,
-        fetch_ns=fetch,
-        fetch_cpu_ns=round(fetch * (1 - idle)),
-        collate_ns=MS,
-        samples=4,
-        bytes=nbytes,
-    )
-    case = case_of(
-        tmp_path,
-        rows,
-        epochs=epochs,
-        loader=loader,
-        inspection=inspect_batch(one),
-        whatif=whatif,
-        system=system,
-        **more,
-    )
+    made = {"fetch_ns": fetch, "fetch_cpu_ns": round(fetch * (1 - idle)), "collate_ns": MS}
+    made |= {"samples": 4, "bytes": sum(each.nbytes for each in _tensors(one))}
+    rows, epochs = rows_of(1, wait_ms=fetch_ms + 2, compute_ms=compute_ms, **made)
+    more |= {"loader": loader, "inspection": inspect_batch(one), "whatif": whatif, "system": system}
+    case = case_of(tmp_path, rows, epochs=epochs, **more)
     return looked(case, looks) if looks is not None else case
 
 

@@ -1,7 +1,5 @@
 """Rows of numbers in a file, and a data set that seeks in it."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Data sets over files, as people write them, for tests of what their source says."""
 
-from __future__ import annotations
-
 import sqlite3
 import tarfile
 import zipfile
@@ -84,13 +82,3 @@ class Table(OneFile):
         rows = self.handle.metadata.row_group(0).num_rows
         group = self.handle.read_row_group(index // rows)
         return torch.tensor(group["x"][index % rows].as_py())
-
-
-class Store(OneFile):
-    def __getitem__(self, index: int) -> torch.Tensor:
-        import lmdb
-
-        if self.handle is None:
-            self.handle = lmdb.open(self.path, subdir=False, readonly=True, lock=False)
-        with self.handle.begin() as reading:
-            return torch.tensor(list(reading.get(b"%d" % index)))

@@ -1,7 +1,5 @@
 """Data sets and a driver that switches where it is told, for the tests of switching."""
 
-from __future__ import annotations
-
 import random
 import time
 from typing import Any
@@ -57,9 +55,7 @@ class Script:
     COMPARED = 1
     settled = False
 
-    def __init__(
-        self, loader: Any, plan: dict[int, Settings], kept: bool = True, at_once: bool = True
-    ) -> None:
+    def __init__(self, loader: Any, plan: dict[int, Settings], kept=True, at_once=True) -> None:
         self.plan, self.kept, self.at_once = plan, kept, at_once
         self.pools = self.batches = 0
         self.compared = self.COMPARED
@@ -104,9 +100,7 @@ class Script:
         self.failures.append(error)
 
 
-def scripted(
-    loader: Any, plan: dict[int, Settings], kept: bool = True, at_once: bool = True
-) -> Script:
+def scripted(loader: Any, plan: dict[int, Settings], kept=True, at_once=True) -> Script:
     script = Script(loader, plan, kept, at_once)
     drive(loader, script)
     return script

@@ -1,7 +1,5 @@
 """A command on a screen of its own, which a key ends."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

@@ -1,7 +1,4 @@
-"""Torch's modes, of which a program may have one active: they see every call and every operator
-inside them."""
-
-from __future__ import annotations
+"""Torch's modes, which a program may have active: they see every call and operator inside them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

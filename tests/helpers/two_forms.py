@@ -1,7 +1,4 @@
-"""The package in both forms of its hot path, in one process: as it is, and imported anew under
-LOADERSCOPE_PURE=1."""
-
-from __future__ import annotations
+"""Both forms of the hot path in one process: as it is, and imported anew, LOADERSCOPE_PURE=1."""
 
 import importlib
 import os
@@ -29,11 +26,8 @@ def _is_compiled() -> bool:
 
 
 def _of_package() -> dict[str, ModuleType]:
-    return {
-        name: module
-        for name, module in sys.modules.items()
-        if name.partition(".")[0] == "loaderscope"
-    }
+    ours = [name for name in sys.modules if name.partition(".")[0] == "loaderscope"]
+    return {name: sys.modules[name] for name in ours}
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """Loops whose speed can be worked out by hand, as the what-if model reads them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -28,26 +26,18 @@ def alone(
     return loop(batches, fetch_ms + 0.01, compute_ms, **columns)
 
 
-def starved(
-    workers: int,
-    fetch_ms: float,
-    cpu_ms: float,
-    compute_ms: float,
-    batches: int = 400,
-    **columns: Any,
-) -> Rows:
+def starved(workers, fetch_ms, cpu_ms, compute_ms, batches=400, **columns: Any) -> Rows:
     """Rows of a loop that always waits for workers which are always busy."""
     step = columns.pop("step_ms", max(fetch_ms / workers, compute_ms + 0.1))
     sent = {"pack_ns": MS // 10, "queued_ns": MS // 20, "unpack_ns": MS // 50, "pickled_bytes": 100}
-    made = {
+    made: dict[str, Any] = {
         "task": lambda n, t, w: n,
         "worker": lambda n, t, w: n % workers,
         "t_fetch_ns": lambda n, t, w: t + w - round((fetch_ms + 0.2) * MS),
     }
     wait = step - compute_ms - 0.01  # `alone` adds it
-    columns = {"first_wait_ms": fetch_ms, **sent, **made, **columns}
-    rows = alone(wait, cpu_ms, compute_ms, batches, **{"fetch_ns": round(fetch_ms * MS), **columns})
-    return rows
+    made |= {"first_wait_ms": fetch_ms, "fetch_ns": round(fetch_ms * MS), **sent, **columns}
+    return alone(wait, cpu_ms, compute_ms, batches, **made)
 
 
 def with_workers(workers: int, **config: Any) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Data sets of source that a test gives, in a file, where what looks at them finds it."""
 
-from __future__ import annotations
-
 import itertools
 import tempfile
 from pathlib import Path

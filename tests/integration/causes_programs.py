@@ -1,11 +1,8 @@
 """Loops whose cause is known, and healthy ones that look alike: `python causes_programs.py KIND`."""
 
-from __future__ import annotations
-
 import os
 import random
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -52,26 +49,20 @@ class Trains(Rows):
 class Lists(Dataset):
     """Rows of a contiguous HDF5 file, asked for by lists of places."""
 
-    def __init__(self, folder: str) -> None:
-        self.path, self.file = f"{folder}/rows.h5", None
+    def __init__(self) -> None:
         import h5py
 
-        with h5py.File(self.path, "w") as file:
+        path = Path(__file__).with_name("rows.h5")
+        with h5py.File(path, "w") as file:
             file["x"] = np.random.default_rng(0).random((20_000, 512), np.float32)
+        self.file = h5py.File(path, "r")
 
     def __len__(self) -> int:
         return 300
 
-    def opened(self) -> Any:
-        import h5py
-
-        if self.file is None:
-            self.file = h5py.File(self.path, "r")
-        return self.file
-
     def __getitem__(self, index: int) -> Any:
         near = sorted(random.sample(range(index * 60, index * 60 + 60), 24))
-        return torch.from_numpy(self.opened()["x"][near])
+        return torch.from_numpy(self.file["x"][near])
 
 
 class Net(torch.nn.Module):
@@ -95,12 +86,6 @@ def train_step(batch: Any) -> None:
         net(batch).sum().item()
 
 
-def dataset_of(kind: str, folder: str) -> Any:
-    if kind == "lists":
-        return Lists(folder)
-    return {"counted": Counted, "trains": Trains}[kind]()
-
-
 def over() -> bool:
     runs = Path(os.environ["LOADERSCOPE_DIR"])
     took = time.monotonic() - begun
@@ -110,14 +95,13 @@ def over() -> bool:
 if __name__ == "__main__":
     kind, begun = sys.argv[1], time.monotonic()
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder:
-        dataset = dataset_of(kind, folder)
-        loader = loaderscope.watch(DataLoader(dataset, batch_size=8))
-        if kind == "trains":
-            dataset.train()
-        while not over():
-            for number, batch in enumerate(loader):
-                train_step(batch)
-                done = number / len(loader)
-                if over():
-                    break
+    dataset: Any = {"counted": Counted, "lists": Lists, "trains": Trains}[kind]()
+    loader = loaderscope.watch(DataLoader(dataset, batch_size=8))
+    if kind == "trains":
+        dataset.train()
+    while not over():
+        for number, batch in enumerate(loader):
+            train_step(batch)
+            done = number / len(loader)
+            if over():
+                break

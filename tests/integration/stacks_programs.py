@@ -1,7 +1,5 @@
 """Stacks that are known: `python stacks_programs.py KIND WORKERS burst|report|BATCHES`."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -12,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils.data import DataLoader, Dataset, IterableDataset
+from torch.utils.data import DataLoader, Dataset
 
 import loaderscope
 from loaderscope.profiler.store.stacks import stack_request
@@ -49,25 +47,17 @@ class Items(Dataset):
         return torch.full((8,), float(index))
 
 
-class Stream(IterableDataset):
-    def __iter__(self) -> Any:
-        for index in range(1_000_000):
-            fetch_work()
-            yield torch.full((8,), float(index))
-
-
 def own_collate(samples: list[Any]) -> Any:
     collate_work()
     return torch.stack(samples)
 
 
 def make_loader(kind: str, workers: int) -> DataLoader[Any]:
-    dataset = Stream() if kind == "iterable" else Items()
     collate: Any = None if kind in ("default", "off") else own_collate
     more: dict[str, Any] = (
         {"multiprocessing_context": "fork", "persistent_workers": True} if workers else {}
     )
-    return DataLoader(dataset, batch_size=4, num_workers=workers, collate_fn=collate, **more)
+    return DataLoader(Items(), batch_size=4, num_workers=workers, collate_fn=collate, **more)
 
 
 def sampling(runs: Path) -> bool:
@@ -92,22 +82,17 @@ def main() -> None:
     runs = Path(os.environ["LOADERSCOPE_DIR"])
     for count, batch in enumerate(loader, start=1):
         total += float(batch.sum())
-        if (
-            until != "report"
-        ):  # on busy cores a loop that computes hardly waits: no stacks are taken
+        # On busy cores a loop that computes hardly waits: no stacks are taken.
+        if until != "report":
             train_step()
-        if until.isdecimal() and count >= int(until):
-            break
-        if until == "report" and count % 20 == 0:
+        elif count % 20 == 0:
             under_way += sampling(runs)
-            if under_way == 10:
-                break
-        if until == "burst" and count % 20 == 0 and list(runs.glob("2*/system-*/stacks-0.json")):
+        taken = count % 20 == 0 and until == "burst" and any(runs.glob("2*/system-*/stacks-0.json"))
+        if taken or under_way == 10 or str(count) == until:
             break
         if time.monotonic() - begun > PATIENCE_S:
             break
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    state = Path("/proc/self/status").read_text().split("State:")[1].split()[0]
     seen = {
         "pid": os.getpid(),
         "total": total if until != "burst" else None,
@@ -115,12 +100,10 @@ def main() -> None:
         "signals": len(deaths),
         "children": len(children),
         "fds": len(os.listdir("/proc/self/fd")),
-        "state": state,
+        "state": Path("/proc/self/status").read_text().split("State:")[1].split()[0],
     }
     if until == "report":
-        stack_request.SO_FAR_S = (
-            PATIENCE_S  # busy cores may not answer within the usual third of a second
-        )
+        stack_request.SO_FAR_S = PATIENCE_S  # busy cores may need more than the usual third
         code = loaderscope.report(loader).loaders[0].code
         seen["fetch_samples"] = code.stages["fetch"].samples if code and code.stages else 0
         seen["why_none"] = code.reason if code else "no code"

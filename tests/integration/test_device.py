@@ -1,12 +1,9 @@
 """Copies, device time and stalls: on the stand-in, and on a GPU where there is one."""
 
-from __future__ import annotations
-
 import itertools
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,13 +19,14 @@ from loaderscope.profiler.record.iterate.watch import loader_place
 ROWS, WIDTH, BATCH = 512, 4096, 16
 BYTES = BATCH * WIDTH * 4
 
-on_cuda = pytest.mark.gpu
+
+def on_cuda(test: Any) -> Any:
+    return pytest.mark.gpu(pytest.mark.parametrize("device", ["cuda"], indirect=True)(test))
 
 
 class Rows(Dataset):
     def __init__(self, delay_s: float = 0.0, rows: int = ROWS) -> None:
-        self.delay_s = delay_s
-        self.rows = rows
+        self.delay_s, self.rows = delay_s, rows
 
     def __len__(self) -> int:
         return self.rows
@@ -39,24 +37,17 @@ class Rows(Dataset):
         return {"x": torch.full((WIDTH,), float(index)), "more": [torch.tensor(index)]}
 
 
-@dataclass
-class Device:
-    """Torch's name for it, its module, and how to keep it busy without a word from the host."""
-
-    kind: str
-    module: Any
-    spin: Callable[[float], None]
-    account: Any = None  # what the stand-in did when
-
-
 @pytest.fixture(params=["standin", pytest.param("cuda", marks=pytest.mark.gpu)])
-def device(request, tmp_path, monkeypatch):
-    monkeypatch.setenv("LOADERSCOPE_DIR", str(tmp_path / "runs"))
+def device(request):
+    """Torch's name for it, its module, how to keep it busy without a word from the host, and of the
+    stand-in, what it did when."""
     if request.param == "cuda":
-        made = Device("cuda", torch.cuda, lambda ms: torch.cuda._sleep(int(ms * 1e6 * 1.5)))
+        made = SimpleNamespace(module=torch.cuda, account=None)
+        made.spin = lambda ms: torch.cuda._sleep(int(ms * 1e6 * 1.5))
     else:
         module = request.getfixturevalue("standin_on")()
-        made = Device("standin", module, module.spin, module.engine)
+        made = SimpleNamespace(module=module, account=module.engine, spin=module.spin)
+    made.kind = request.param
     torch.zeros(1, device=made.kind)
     yield made
     loaderscope.unwatch()
@@ -64,14 +55,21 @@ def device(request, tmp_path, monkeypatch):
     assert not {"to", "copy_", "cuda"} & set(vars(torch.Tensor))
 
 
-def watched(**how: Any) -> Any:
-    return loaderscope.watch(DataLoader(Rows(), batch_size=BATCH, **how))
+def watched(delay_s: float = 0.0, rows: int = ROWS, **how: Any) -> Any:
+    return loaderscope.watch(DataLoader(Rows(delay_s, rows), batch_size=BATCH, **how))
+
+
+def trained(device: Any, loader: Any, spin_ms: float) -> Any:
+    """The columns of a loop that copies each batch, and keeps the device busy for so long."""
+    for batch in loader:
+        batch["x"].to(device.kind, non_blocking=True)
+        device.spin(spin_ms)
+    device.module.synchronize()
+    return columns(loader)
 
 
 def run_of(loader: Any) -> Path:
-    place = loader_place(loader)
-    assert place is not None
-    return place[0].parent
+    return loader_place(loader)[0].parent
 
 
 def columns(loader: Any) -> Any:
@@ -88,7 +86,7 @@ def looked_at(loader: Any, least: int = 8) -> Any:
 
 
 @pytest.mark.parametrize(("way", "workers"), [("to", 2), ("named", 0), ("derived", 0)])
-def test_copies_are_counted_and_timed(device: Device, workers: int, way: str) -> None:
+def test_copies_are_counted_and_timed(device: Any, workers: int, way: str) -> None:
     loader = watched(num_workers=workers, pin_memory=True)
     for batch in loader:
         if way == "to":
@@ -100,44 +98,32 @@ def test_copies_are_counted_and_timed(device: Device, workers: int, way: str) ->
         batch["more"][0].to(device.kind)
     device.module.synchronize()
     got = looked_at(loader)
-    assert (got["h2d_copies"] == 2).all()
-    assert (got["h2d_bytes"] == BYTES + BATCH * 8).all()
-    assert (got["h2d_pinned"] == (1 if way == "derived" else 2)).all()
-    assert (got["h2d_blocking"] == (2 if way == "derived" else 1)).all()
-    assert (got["h2d_host_ns"] > 0).all()
+    expected = {"h2d_copies": 2, "h2d_bytes": BYTES + BATCH * 8}
+    expected |= {"h2d_pinned": 2 - (way == "derived"), "h2d_blocking": 1 + (way == "derived")}
+    for name, value in expected.items():
+        assert (got[name] == value).all(), name
+    assert (got["h2d_host_ns"] > 0).all() and (got["pin_ns"] > 0).all()
     timed = got["h2d_ns"]
     assert (timed > 0).mean() > 0.9
     # At least 2 µs on any link there is; on the stand-in, a busy host comes between the events.
     most = 50_000_000 if device.kind == "cuda" else 500_000_000
-    assert 2_000 < sorted(timed[timed > 0])[len(timed) // 2] < most
-    assert (got["pin_ns"] > 0).all()
+    assert 2_000 < np.median(timed[timed > 0]) < most
 
 
-def test_a_busy_device_is_not_stalled_by_a_quick_loader(device: Device) -> None:
-    loader = loaderscope.watch(DataLoader(Rows(rows=BATCH * 60), batch_size=BATCH))
-    for batch in loader:
-        batch["x"].to(device.kind, non_blocking=True)
-        device.spin(8)
-    device.module.synchronize()
-    got = columns(loader)
-    stall, device = got["stall_ns"], got["compute_device_ns"]
-    seen = (stall >= 0) & (device >= 0)
+def test_a_busy_device_is_not_stalled_by_a_quick_loader(device: Any) -> None:
+    got = trained(device, watched(rows=BATCH * 60), 8)
+    stall, computed = got["stall_ns"], got["compute_device_ns"]
+    seen = (stall >= 0) & (computed >= 0)
     assert seen.sum() > 10
     # The host runs ahead: the device never waits though next() takes its time.
-    assert stall[seen][3:].sum() < 0.2 * device[seen][3:].sum()
+    assert stall[seen][3:].sum() < 0.2 * computed[seen][3:].sum()
 
 
-def test_a_slow_loader_stalls_the_device(device: Device) -> None:
-    loader = loaderscope.watch(DataLoader(Rows(delay_s=0.02, rows=BATCH * 40), batch_size=BATCH))
-    for batch in loader:
-        batch["x"].to(device.kind, non_blocking=True)
-        device.spin(1)
-    device.module.synchronize()
-    got = columns(loader)
+def test_a_slow_loader_stalls_the_device(device: Any) -> None:
+    got = trained(device, watched(0.02, BATCH * 40), 1)
     seen = got["stall_ns"] >= 0
     assert seen.sum() > 20
-    ratio = got["stall_ns"][seen][3:].sum() / got["wait_ns"][seen][3:].sum()
-    assert 0.7 < ratio <= 1.0
+    assert 0.7 < got["stall_ns"][seen][3:].sum() / got["wait_ns"][seen][3:].sum() <= 1.0
 
 
 def test_a_program_far_ahead_of_the_device_is_bound_by_it(standin_on: Any) -> None:
@@ -153,31 +139,29 @@ def test_a_program_far_ahead_of_the_device_is_bound_by_it(standin_on: Any) -> No
     assert loaderscope.report(path).loaders[0].verdict == "compute-bound"
 
 
-def test_recording_never_synchronises(device: Device) -> None:
+def test_recording_never_synchronises(device: Any) -> None:
     loader = watched(pin_memory=True)
     device.module.synchronize()
-    if device.kind == "cuda":
+    on_gpu = device.account is None  # where nothing counts all ways of waiting
+    if on_gpu:
         torch.cuda.set_sync_debug_mode("error")
     else:
         device.account.synchronised.clear()
+    start = time.perf_counter()
     try:
-        start = time.perf_counter()
         for batch in loader:
             batch["x"].to(device.kind, non_blocking=True)
             device.spin(40)
         issued = time.perf_counter() - start
     finally:
-        if device.kind == "cuda":
+        if on_gpu:
             torch.cuda.set_sync_debug_mode("default")
-        else:
-            assert not device.account.synchronised
+    assert on_gpu or not device.account.synchronised
     device.module.synchronize()
-    finished = time.perf_counter() - start
-    if device.kind == "cuda":  # where nothing counts all ways of waiting
-        assert issued < 0.8 * finished
+    assert not on_gpu or issued < 0.8 * (time.perf_counter() - start)
 
 
-def test_the_same_model_is_trained(device: Device) -> None:
+def test_the_same_model_is_trained(device: Any) -> None:
     def losses(watched: bool) -> list[float]:
         torch.manual_seed(3)
         model = torch.nn.Linear(WIDTH, 4).to(device.kind)
@@ -198,45 +182,29 @@ def test_the_same_model_is_trained(device: Device) -> None:
     assert losses(True) == losses(False)
 
 
-def on_side_stream(loader: Any, device: Device) -> Iterator[Any]:
+def test_a_prefetcher_on_a_side_stream(device: Any) -> None:
     """As prefetchers copy: one batch ahead, on a stream of their own."""
-    side, ahead = device.module.Stream(), None
-    for batch in loader:
+    loader, side = watched(pin_memory=True), device.module.Stream()
+    for number, batch in enumerate(loader):
         with device.module.stream(side):
-            copied = batch["x"].to(device.kind, non_blocking=True)
-        if ahead is not None:
-            yield ahead
+            batch["x"].to(device.kind, non_blocking=True)
+        if number:
+            device.spin(5)
         device.module.current_stream().wait_stream(side)
-        ahead = copied
-    yield ahead
-
-
-def test_a_prefetcher_on_a_side_stream(device: Device) -> None:
-    loader = watched(pin_memory=True)
-    for _ in on_side_stream(loader, device):
-        device.spin(5)
+    device.spin(5)
     device.module.synchronize()
     got = looked_at(loader)
-    assert (got["h2d_copies"] == 1).all()
-    assert (got["h2d_bytes"] == BYTES).all()
+    assert (got["h2d_copies"] == 1).all() and (got["h2d_bytes"] == BYTES).all()
     timed = got["h2d_ns"][got["h2d_ns"] >= 0]
     assert len(timed) > 5
-    # Beside the kernels, not after them.
-    assert sorted(timed)[len(timed) // 2] < 5_000_000
+    assert np.median(timed) < 5_000_000  # beside the kernels, not after them
 
 
-@pytest.fixture
-def standin(device: Device) -> Device:
-    """Only on the stand-in, whose own account is the truth."""
-    if device.account is None:
-        pytest.skip("a GPU has no account of its own")
-    return device
-
-
-def test_figures_are_those_of_the_account(standin: Device) -> None:
+@pytest.mark.parametrize("device", ["standin"], indirect=True)
+def test_figures_are_those_of_the_account(device: Any) -> None:
     """Of a loop partly bound by its loader; the benchmark holds them closer than a busy machine."""
-    loader = loaderscope.watch(DataLoader(Rows(delay_s=0.02), batch_size=BATCH, pin_memory=True))
-    engine, clock = standin.account, standin.account.clock
+    loader = watched(0.02, pin_memory=True)
+    engine, clock = device.account, device.account.clock
     moments = []
     batches = iter(loader)
     while True:
@@ -246,8 +214,8 @@ def test_figures_are_those_of_the_account(standin: Device) -> None:
         if batch is None:
             break
         batch["x"].to("standin", non_blocking=True)
-        standin.spin(6)
-    standin.module.synchronize()
+        device.spin(6)
+    device.module.synchronize()
     got = columns(loader)
     idle = [end - begin - engine.busy_ns(begin, end) for begin, end in moments[:-1]]
     computed = [
@@ -290,9 +258,8 @@ def test_a_device_nobody_uses_is_not_set_up(standin_on: Any) -> None:
     assert (columns(loader)["h2d_copies"] == -1).all()
 
 
-@pytest.mark.parametrize("device", ["cuda"], indirect=True)
 @on_cuda
-def test_under_torch_compile(device: Device) -> None:
+def test_under_torch_compile(device: Any) -> None:
     import torch._dynamo as dynamo
 
     model = torch.nn.Linear(WIDTH, 4).cuda()
@@ -317,9 +284,8 @@ def test_under_torch_compile(device: Device) -> None:
     assert run(True) == run(False)
 
 
-@pytest.mark.parametrize("device", ["cuda"], indirect=True)
 @on_cuda
-def test_inside_a_graph_capture(device: Device) -> None:
+def test_inside_a_graph_capture(device: Any) -> None:
     static = torch.zeros(BATCH, WIDTH, device="cuda")
     out = torch.zeros((), device="cuda")
     loader = watched(pin_memory=True)
@@ -337,18 +303,13 @@ def test_inside_a_graph_capture(device: Device) -> None:
     assert totals == [float(sum(range(i, i + BATCH)) * WIDTH) for i in range(0, ROWS, BATCH)]
 
 
-@pytest.mark.parametrize("device", ["cuda"], indirect=True)
 @on_cuda
-def test_the_sampler_sees_the_gpu(device: Device) -> None:
-    loader = loaderscope.watch(DataLoader(Rows(delay_s=0.04, rows=BATCH * 60), batch_size=BATCH))
-    for batch in loader:
-        batch["x"].to("cuda")
-        device.spin(10)
-    torch.cuda.synchronize()
+def test_the_sampler_sees_the_gpu(device: Any) -> None:
+    loader = watched(0.04, BATCH * 60)
+    trained(device, loader, 10)
     path = run_of(loader)
     assert loaderscope.report(path).to_json()
-    run = loaderscope.open_run(path)
-    (system,) = run.systems
+    (system,) = loaderscope.open_run(path).systems
     gpu = system.gpu
     assert len(gpu["t_ns"]) >= 3
     assert (gpu["mem_used_bytes"] > 0).all()

@@ -1,13 +1,10 @@
 """The quick parts of benchmarks, whose answers are known: what is wrong twice on a quiet machine is
 wrong."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,25 +24,16 @@ PATIENCE = ("--patience", "20")
 LIMIT_S = 1200
 
 # Cases whose alternative changes the code, not only where results lie; what they need.
-CHANGED = {
-    "jpeg": ("PIL",),
-    "own-function": (),
-    "hf-rows": ("datasets",),
-    "h5py-chunks": ("h5py",),
-    "parquet-rows": ("pyarrow",),
-    "tar-reopened": (),
-}
-
-Cases = dict[str, dict[str, Any]]
+CHANGED = {"jpeg": "PIL", "own-function": "json", "hf-rows": "datasets", "h5py-chunks": "h5py"}
+CHANGED |= {"parquet-rows": "pyarrow", "tar-reopened": "json"}
+QUICK = ("jpeg", "own-function")
 
 
 def told(script: str, *arguments: str, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
     """The JSON that a script among the benchmarks prints."""
     done = python(str(BENCHMARKS / script), *arguments, timeout=LIMIT_S)
     assert done.returncode in codes, done.stderr
-    found = json.loads(done.stdout)
-    assert isinstance(found, dict)
-    return found
+    return dict(json.loads(done.stdout))
 
 
 def quiet(case: dict[str, Any]) -> bool:
@@ -54,11 +42,18 @@ def quiet(case: dict[str, Any]) -> bool:
     return withheld is None or withheld < QUIET_BELOW
 
 
-def cases_are_right(script, *options, least, right):
+def right(case: dict[str, Any]) -> bool:
+    """What was planted came first (cause, function, layout), or nothing of a healthy loader; and
+    nothing forbidden."""
+    assert not case.get("failed_rules"), case["failed_rules"]
+    return "failed" not in case and bool(case.get("ok")) and not case.get("forbidden_seen")
+
+
+def cases_are_right(script: str, *options: str, least: int) -> None:
     """Judges the quick cases, and the wrong ones again: wrong twice on a quiet machine is wrong."""
     found = told(script, "--quick", *PATIENCE, *options, codes=(0, 1))
     assert len(found["cases"]) + len(found["left_out"]) >= least
-    cases: Cases = found["cases"]
+    cases = found["cases"]
     suspects = {name: case for name, case in cases.items() if not right(case)}
     wrong_when_quiet = Counter(name for name, case in suspects.items() if quiet(case))
     for _ in range(ROUNDS - 1):
@@ -77,56 +72,35 @@ def cases_are_right(script, *options, least, right):
     assert not wrong, json.dumps({name: suspects[name] for name in wrong}, indent=1)
     assert len(suspects) <= len(cases) / 2, json.dumps(suspects, indent=1)
     if suspects:
-        shares = ", ".join(
-            f"{name} {case['withheld_share'] or 0:.0%}" for name, case in suspects.items()
-        )
+        shares = {name: case["withheld_share"] for name, case in suspects.items()}
         pytest.skip(f"cannot be judged here, the hypervisor withheld the CPU: {shares}")
 
 
-def right(case: dict[str, Any]) -> bool:
-    """The planted cause came first, or nothing of a healthy loader; and nothing forbidden."""
-    assert not case.get("failed_rules"), case["failed_rules"]
-    return "failed" not in case and case["ok"] and not case["forbidden_seen"]
-
-
-def named(case: dict[str, Any]) -> bool:
-    """The planted function or layout was named."""
-    assert not case.get("failed_rules"), case["failed_rules"]
-    return bool(case.get("ok"))
-
-
-BURSTS = (
-    pytest.mark.skipif(sys.platform != "linux", reason="stacks are taken on Linux"),
-    pytest.mark.skipif(find_py_spy() is None, reason="py-spy is not installed"),
-)
+NO_STACKS = sys.platform != "linux" or find_py_spy() is None
+BURSTS = pytest.mark.skipif(NO_STACKS, reason="stacks need Linux and py-spy")
 
 
 @pytest.mark.quiet
 @pytest.mark.timeout(ROUNDS * LIMIT_S)
 @pytest.mark.parametrize(
-    ("script", "options", "least", "is_right"),
+    ("least", "script"),
     [
-        ("known_answers.py", ("--no-measure",), 12, right),
-        pytest.param("inside.py", (), 4, named, marks=BURSTS),
+        (12, ("known_answers.py", "--no-measure")),
+        pytest.param(4, ("inside.py",), marks=BURSTS),
     ],
 )
 def test_what_was_planted_is_named_and_healthy_loaders_are_left_alone(
-    script: str, options: tuple[str, ...], least: int, is_right: Callable[[dict[str, Any]], bool]
+    least: int, script: tuple[str, ...]
 ) -> None:
-    cases_are_right(script, *options, least=least, right=is_right)
+    cases_are_right(*script, least=least)
 
 
 @pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(name, marks=[] if name in ("jpeg", "own-function") else pytest.mark.slow)
-        for name in CHANGED
-    ],
+    "case", [pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in CHANGED]
 )
 def test_a_better_alternative_gives_the_same_samples(case: str, tmp_path: Path) -> None:
-    for module in CHANGED[case]:
-        if importlib.util.find_spec(module) is None:
-            pytest.skip(f"needs {module}")
+    if importlib.util.find_spec(CHANGED[case]) is None:
+        pytest.skip(f"needs {CHANGED[case]}")
     found = told("inside_side.py", "check", case, str(tmp_path))
     assert found["equal"], found
 

@@ -1,7 +1,5 @@
 """Without /proc, as on macOS: all but the machine's figures, which say why they are missing."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -9,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from loaderscope import Report
@@ -51,8 +50,6 @@ def test_a_training_is_recorded_without_proc(tmp_path: Path) -> None:
 
 
 def test_a_process_that_nothing_tells_of_lives_while_signals_reach_it(monkeypatch):
-    import psutil
-
     def unknown(pid: int | None = None) -> None:
         raise psutil.NoSuchProcess(pid or os.getpid())
 

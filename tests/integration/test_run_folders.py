@@ -1,7 +1,5 @@
 """Runs go to the folder asked for, else to the temporary one, else nowhere; all else as bare."""
 
-from __future__ import annotations
-
 import functools
 import os
 import resource
@@ -25,10 +23,8 @@ TRAIN = """
     from torch.utils.data import DataLoader
 
     def train(how):
-        if how == "watch_all":
-            loaderscope.watch_all()
-        recorded = {"watch": loaderscope.watch, "tune": loaderscope.tune}.get(how, lambda loader: loader)
-        return sum(int(batch.sum()) for batch in recorded(DataLoader(list(range(40)), batch_size=4)))
+        loader = DataLoader(list(range(40)), batch_size=4)
+        return sum(int(batch.sum()) for batch in (loaderscope.watch(loader) if how else loader))
 
     def child(how, name):
         try:
@@ -93,7 +89,7 @@ def bare(
     told: tuple[str, ...], limit: Callable[[], None] | None
 ) -> tuple[int, str, dict[str, str]]:
     with laid_out() as folder:
-        done = started(folder, "train.py", "bare", *told, limit=limit)
+        done = started(folder, "train.py", "", *told, limit=limit)
         assert done.returncode == 3, done.stderr
         return seen(folder, done)
 
@@ -111,21 +107,17 @@ def recorded(runs: Path) -> list[int]:
 
 WAYS = {
     "watch": (("train.py", "watch"), "runs"),
-    "watch_all": (("train.py", "watch_all"), "runs"),
-    "tune in the code": (("train.py", "tune"), "runs"),
-    "run": ((*RUN, "train.py", "bare"), "runs"),
-    "run --runs": ((*RUN, "--runs", "runs", "train.py", "bare"), "elsewhere"),
-    "tune --runs": ((*TUNE, "--runs", "runs", "train.py", "bare"), "elsewhere"),
+    "run": ((*RUN, "train.py", ""), "runs"),
+    "run --runs": ((*RUN, "--runs", "runs", "train.py", ""), "elsewhere"),
+    "tune --runs": ((*TUNE, "--runs", "runs", "train.py", ""), "elsewhere"),
 }
 
 
-@pytest.mark.parametrize(
-    "way",
-    [
-        pytest.param(way, marks=[] if way in ("watch", "run --runs") else [pytest.mark.slow])
-        for way in WAYS
-    ],
-)
+def marked(way: str, quick: tuple[str, ...]) -> Any:
+    return pytest.param(way, marks=[] if way in quick else [pytest.mark.slow])
+
+
+@pytest.mark.parametrize("way", [marked(way, ("watch", "run --runs")) for way in WAYS])
 def test_a_relative_folder_is_one_of_where_the_program_was_started(folder: Path, way: str) -> None:
     command, runs = WAYS[way]
     done = started(folder, *command, "", "made/by/hydra", runs=runs)
@@ -155,9 +147,6 @@ def test_children_record_beside_their_parent(folder: Path, way: str, start: str)
     assert_bare(folder, done, start, "out")
 
 
-REFUSING = ("a file", "a full disk")
-
-
 @pytest.fixture
 def refusing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A folder that takes no run, whoever asks."""
@@ -179,14 +168,20 @@ def refusing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         subprocess.run(["umount", "-l", str(small)], check=True)
 
 
-@pytest.mark.parametrize(
-    ("refusing", "way"),
-    each_once(REFUSING, ("watch", "run", "tune --runs")),
-    indirect=["refusing"],
+KINDS, REFUSED = ("a file", "a full disk"), ("watch", "run", "tune --runs")
+in_refusing_folders = pytest.mark.parametrize(
+    ("refusing", "way"), each_once(KINDS, REFUSED), indirect=["refusing"]
 )
-def test_a_folder_that_takes_no_run(folder: Path, refusing: str, way: str) -> None:
+
+
+def refused(folder: Path, refusing: str, way: str) -> Ended:
     command = [refusing if word == "runs" else word for word in WAYS[way][0]]
-    done = started(folder, *command, "", "out", runs=refusing)
+    return started(folder, *command, "", "out", runs=refusing)
+
+
+@in_refusing_folders
+def test_a_folder_that_takes_no_run(folder: Path, refusing: str, way: str) -> None:
+    done = refused(folder, refusing, way)
     said = [line for line in done.stderr.splitlines() if "cannot be written" in line]
     assert len(said) == 1 and "recording to" in said[0], done.stderr
     assert way == "tune --runs" or done.stderr.count("\n") == 1
@@ -194,16 +189,14 @@ def test_a_folder_that_takes_no_run(folder: Path, refusing: str, way: str) -> No
     assert_bare(folder, done, "", "out")
 
 
-@pytest.mark.parametrize(
-    ("refusing", "way"), each_once(REFUSING, ("watch", "run", "tune --runs")), indirect=["refusing"]
-)
+@in_refusing_folders
 def test_no_folder_that_takes_a_run(folder: Path, refusing: str, way: str) -> None:
-    (folder / "tmp" / f"loaderscope-{os.getuid()}").write_text("in the way")
-    command = [refusing if word == "runs" else word for word in WAYS[way][0]]
-    done = started(folder, *command, "", "out", runs=refusing)
+    in_the_way = folder / "tmp" / f"loaderscope-{os.getuid()}"
+    in_the_way.write_text("in the way")
+    done = refused(folder, refusing, way)
     assert done.stderr.count("\n") == 1 and "nothing is recorded: " in done.stderr, done.stderr
     assert "LOADERSCOPE_DIR" in done.stderr
-    (folder / "tmp" / f"loaderscope-{os.getuid()}").unlink()
+    in_the_way.unlink()
     assert_bare(folder, done, "", "out")
 
 
@@ -219,12 +212,3 @@ def test_no_file_may_be_written_at_all(folder: Path, way: str) -> None:
     assert done.stderr.count("\n") == 1 and "nothing is recorded: " in done.stderr, done.stderr
     assert not list(folder.rglob("run.json")) and not list(folder.glob("runs/2*"))
     assert_bare(folder, done, "", "out", limit=no_files)
-
-
-@pytest.mark.parametrize("arguments", [("--bogus", "train.py"), ("missing.py",)])
-def test_wrong_arguments_start_nothing(folder: Path, arguments: tuple[str, ...]) -> None:
-    for verb in (RUN, TUNE):
-        done = started(folder, *verb, *arguments, "bare", "", "out")
-        assert done.returncode == 2 and not (folder / "out").exists() and done.stdout == "", (
-            done.stderr
-        )

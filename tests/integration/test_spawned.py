@@ -1,7 +1,5 @@
 """Processes that begin with nothing imported: torch's own import starts us there."""
 
-from __future__ import annotations
-
 import os
 import textwrap
 from pathlib import Path
@@ -9,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import loaderscope
-from started import here
-from started import python as ended
+from started import here, python
 
 # No torch at the top: in a spawned process it comes with the data set, or later still.
 LATE = """
@@ -66,18 +63,13 @@ NOTEBOOK = """
 """
 
 
-def python(folder: Path, *arguments: str, paths: tuple[Path, ...] = ()) -> str:
-    """What it prints; it says nothing of ours."""
+def ran(folder: Path, *arguments: str) -> str:
+    """What it prints under `loaderscope run`, which says nothing. Its modules lie in the folder."""
     env = here()
-    env["PYTHONPATH"] = os.pathsep.join([*map(str, paths), env["PYTHONPATH"]])
-    result = ended(*arguments, cwd=folder, env=env)
+    env["PYTHONPATH"] = os.pathsep.join([str(folder), env["PYTHONPATH"]])
+    result = python("-m", "loaderscope", "run", "--quiet", *arguments, cwd=folder, env=env)
     assert "loaderscope:" not in result.stderr and "Error" not in result.stderr, result.stderr
     return result.stdout
-
-
-def ran(folder: Path, *arguments: str, paths: tuple[Path, ...] = ()) -> str:
-    """The same by `loaderscope run`."""
-    return python(folder, "-m", "loaderscope", "run", "--quiet", *arguments, paths=paths)
 
 
 def script(folder: Path, name: str, text: str) -> Path:
@@ -95,43 +87,22 @@ def assert_measured(loaders: int) -> None:
     assert loaderscope.report(run).missing == ()
 
 
-METHODS = ("spawn", "forkserver", "fork")
-# Each way to start a process and its workers once; what is left are further combinations.
-EACH_ONCE = {("here", "spawn"), ("spawn", "forkserver"), ("forkserver", "fork")}
+# The import of ours that torch's import interrupts may be the user's own.
+OURS = "from loaderscope import watch"
+PRELOAD = "multiprocessing.set_forkserver_preload(['torch', 'torch.utils.data'])"
 
 
 @pytest.mark.parametrize(
-    ("process", "workers"),
+    ("process", "workers", "more"),
     [
-        pytest.param(
-            process, workers, marks=[] if (process, workers) in EACH_ONCE else pytest.mark.slow
-        )
-        for process in ("here", "spawn", "forkserver")
-        for workers in METHODS
+        *(("here", "spawn", ""), ("spawn", "forkserver", ""), ("forkserver", "fork", "")),
+        *(("here", "spawn", OURS), ("forkserver", "fork", PRELOAD)),
     ],
 )
-def test_torch_imported_in_functions_only(tmp_path: Path, process: str, workers: str) -> None:
-    said = ran(script(tmp_path, "late.py", LATE), "late.py", process, workers)
+def test_torch_imported_in_functions_only(tmp_path, process, workers, more):
+    text = LATE.replace("import multiprocessing, sys", f"import multiprocessing, sys; {more}")
+    said = ran(script(tmp_path, "late.py", text), "late.py", process, workers)
     assert said.split() == ["True"] + ["0"] * (process != "here")
-    assert_measured(1)
-
-
-@pytest.mark.parametrize(
-    ("line", "more", "process", "workers"),
-    [
-        # The import of ours that torch's import interrupts may be the user's own.
-        ("import multiprocessing, sys", "from loaderscope import watch", "here", "spawn"),
-        (
-            "how, context = sys.argv[1:]",
-            "multiprocessing.set_forkserver_preload(['torch', 'torch.utils.data'])",
-            "forkserver",
-            "fork",
-        ),
-    ],
-)
-def test_imported_before_under_run(tmp_path, line, more, process, workers):
-    text = LATE.replace(line, f"{line}; {more}")
-    ran(script(tmp_path, "late.py", text), "late.py", process, workers)
     assert_measured(1)
 
 
@@ -144,6 +115,6 @@ def test_under_pytest(tmp_path: Path) -> None:
 
 def test_a_program_that_is_no_file(tmp_path: Path) -> None:
     script(tmp_path, "squares.py", IN_PYTEST)
-    said = ran(tmp_path, "-c", textwrap.dedent(NOTEBOOK), paths=(tmp_path,))
+    said = ran(tmp_path, "-c", textwrap.dedent(NOTEBOOK))
     assert said.split() == ["24", "24"]
     assert_measured(2)

@@ -1,7 +1,5 @@
 """The dashboard in a real terminal (tmux), attached to a real training run."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -95,17 +93,15 @@ class Terminal:
     def until(self, said: str | Callable[[str], bool]) -> str:
         """The screen, once it says this."""
         right = said if callable(said) else lambda screen: said in screen
-        screens = [""]
 
-        def seen() -> bool:
-            screens.append(self.screen())
-            return right(screens[-1])
+        def seen() -> str | None:
+            screen = self.screen()
+            return screen if right(screen) else None
 
         try:
-            until(seen, f"{said!r}")
+            return str(until(seen, f"{said!r}"))
         except AssertionError as error:
-            raise AssertionError(f"{error}; at last:\n{screens[-1]}") from None
-        return screens[-1]
+            raise AssertionError(f"{error}; at last:\n{self.screen()}") from None
 
     def close(self, processes: list[psutil.Process]) -> None:
         """Close its window; these processes end."""
@@ -129,9 +125,7 @@ def terminal(runs_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     environ = here(LOADERSCOPE_DIR=str(runs_dir), TERM="xterm-256color", LC_ALL="C.UTF-8")
     found = Terminal(tmp_path_factory.mktemp("t"), environ)
     yield found
-    subprocess.run(
-        ["tmux", "-S", found.socket, "kill-server"], check=False, capture_output=True, timeout=30
-    )
+    ran(["tmux", "-S", found.socket, "kill-server"], timeout=30)
 
 
 @pytest.fixture
@@ -142,14 +136,20 @@ def training(train: Path, runs_dir: Path) -> Iterator[subprocess.Popen[bytes]]:
         yield process
 
 
-def top() -> str:
-    return f"{sys.executable} -m loaderscope top"
+TOP = f"{sys.executable} -m loaderscope top"
+RUN_LIVE = f"{sys.executable} -m loaderscope run --live"
+
+
+def left(terminal: Terminal, key: str = "q") -> str:
+    """The screen once the command has ended, by this key."""
+    terminal.press(key)
+    return terminal.until("CODE=")
 
 
 def test_it_attaches_to_a_live_run_and_sees_it_die(terminal, training, runs_dir):
-    terminal.start(top())
-    screen = terminal.until("input-bound")
-    assert "● live" in screen and "Pictures" in screen
+    terminal.start(TOP)
+    wanted = ("input-bound", "● live", "Pictures")
+    terminal.until(lambda screen: all(word in screen for word in wanted))
     shown = {"3": "w1", "4": "page cache", "5": "Slowest", "2": "", "1": "Verdict"}
     for key, word in shown.items():  # what the rules say of a run this short is not for this test
         terminal.press(key)
@@ -163,8 +163,7 @@ def test_it_attaches_to_a_live_run_and_sees_it_die(terminal, training, runs_dir)
     for directory in runs_dir.glob("2*"):
         shutil.rmtree(directory)
     terminal.until("directory was removed")
-    terminal.press("q")
-    screen = terminal.until("CODE=")
+    screen = left(terminal)
     assert "CODE=0" in screen and "Traceback" not in screen
 
 
@@ -175,13 +174,12 @@ def test_it_may_be_left_while_advice_is_being_worked_out(terminal, runs_dir, tmp
     program.write_text(textwrap.dedent(NO_ADVICE))
     terminal.start(f"{sys.executable} {program} {run.path}")
     terminal.until("no advice yet")
-    terminal.press("q")
-    screen = terminal.until("CODE=")
+    screen = left(terminal)
     assert "CODE=0" in screen and "terminate called" not in screen
 
 
 def test_a_terminal_closed_by_its_window_leaves_nothing_running(terminal, training):
-    terminal.start(top())
+    terminal.start(TOP)
     terminal.until("● live")
     ours = terminal.children()
     assert any("loaderscope" in " ".join(process.cmdline()) for process in ours)
@@ -190,13 +188,11 @@ def test_a_terminal_closed_by_its_window_leaves_nothing_running(terminal, traini
 
 
 def test_run_live_shows_the_script_and_passes_its_code_on(terminal: Terminal, train: Path) -> None:
-    terminal.start(f"{sys.executable} -m loaderscope run --live -q {train} 400 7", 100, 40)
+    terminal.start(f"{RUN_LIVE} -q {train} 400 7", 100, 40)
     terminal.until(lambda screen: "begins" in screen and "● live" in screen)
     terminal.until("exited with 7")
-    screen = terminal.until("is over")
-    assert "Verdict" in screen  # the dashboard stays
-    terminal.press("q")
-    screen = terminal.until("CODE=")
+    assert "Verdict" in terminal.until("is over")  # the dashboard stays
+    screen = left(terminal)
     assert "CODE=7" in screen
     assert "is over" in screen  # what it wrote is not lost with the dashboard
 
@@ -204,45 +200,40 @@ def test_run_live_shows_the_script_and_passes_its_code_on(terminal: Terminal, tr
 def test_run_live_runs_the_script_where_nothing_can_be_recorded(terminal, train, tmp_path_factory):
     temporary = tmp_path_factory.mktemp("t")
     (temporary / f"loaderscope-{os.getuid()}").write_text("in the way")
-    environ = f"TMPDIR={temporary} LOADERSCOPE_DIR={train}"
-    terminal.start(f"{environ} {sys.executable} -m loaderscope run --live {train} 4 7", 100, 40)
+    terminal.start(f"TMPDIR={temporary} LOADERSCOPE_DIR={train} {RUN_LIVE} {train} 4 7", 100, 40)
     screen = terminal.until("CODE=")
     assert "CODE=7" in screen and "is over" in screen
     assert screen.count("loaderscope: ") == 1 and "nothing is recorded" in screen
 
 
-def run_live(terminal: Terminal, train: Path) -> None:
-    terminal.start(f"{sys.executable} -m loaderscope run --live -q {train} 1000000 0", 100, 40)
+@pytest.fixture
+def live(terminal: Terminal, train: Path) -> Terminal:
+    terminal.start(f"{RUN_LIVE} -q {train} 1000000 0", 100, 40)
     terminal.until(lambda screen: "begins" in screen and "input-bound" in screen)
+    return terminal
 
 
-def test_run_live_hands_ctrl_c_on_and_may_be_left_early(terminal: Terminal, train: Path) -> None:
-    run_live(terminal, train)
-    terminal.press("q")
-    terminal.until(lambda screen: "Verdict" not in screen)
-    assert "CODE" not in terminal.screen()  # it goes on
-    terminal.press("C-c")
-    interrupted(terminal)
+def test_run_live_hands_ctrl_c_on_and_may_be_left_early(live: Terminal) -> None:
+    live.press("q")
+    live.until(lambda screen: "Verdict" not in screen)
+    assert "CODE" not in live.screen()  # it goes on
+    assert_interrupted(left(live, "C-c"))
 
 
-def test_run_live_hands_on_an_interrupt_that_is_no_key(terminal: Terminal, train: Path) -> None:
+def test_run_live_hands_on_an_interrupt_that_is_no_key(live: Terminal) -> None:
     """As Ctrl-C is once the dashboard has put the terminal back, and before it has ended."""
-    run_live(terminal, train)
-    dashboard = next(process for process in terminal.children() if "--live" in process.cmdline())
+    dashboard = next(process for process in live.children() if "--live" in process.cmdline())
     dashboard.send_signal(signal.SIGINT)
-    screen = terminal.until(lambda screen: "exited with" in screen or "ended by signal" in screen)
+    screen = live.until(lambda screen: "exited with" in screen or "ended by signal" in screen)
     assert "Verdict" in screen  # the dashboard stays
-    terminal.press("q")
-    interrupted(terminal)
+    assert_interrupted(left(live))
 
 
-def test_run_live_leaves_nothing_when_its_window_is_closed(terminal: Terminal, train: Path) -> None:
-    run_live(terminal, train)
-    ours = terminal.children()
+def test_run_live_leaves_nothing_when_its_window_is_closed(live: Terminal) -> None:
+    ours = live.children()
     assert len(ours) >= 4  # the dashboard, the script, its workers
-    terminal.close(ours)
+    live.close(ours)
 
 
-def interrupted(terminal: Terminal) -> None:
-    screen = terminal.until("CODE=")
+def assert_interrupted(screen: str) -> None:
     assert "KeyboardInterrupt" in screen and ("CODE=1" in screen or "CODE=130" in screen)

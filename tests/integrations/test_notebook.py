@@ -1,7 +1,5 @@
 """`%load_ext loaderscope` and what a report shows, in a notebook that a real kernel executes."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator
@@ -40,30 +38,23 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")
     folder = tmp_path_factory.mktemp("notebook")
-    env = {
-        **os.environ,
-        "LOADERSCOPE_DIR": str(folder / "runs"),
-        "LOADERSCOPE_STACKS": "0",
-        "IPYTHONDIR": str(folder),
-        "JUPYTER_RUNTIME_DIR": str(folder),
-        "JUPYTER_DATA_DIR": str(folder),
-    }
-    notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(text) for text in CELLS.values()]
-    )
-    client = nbclient.NotebookClient(
-        notebook, timeout=250, allow_errors=True, resources={"metadata": {"path": folder}}
-    )
+    env = {**os.environ, "LOADERSCOPE_DIR": str(folder / "runs"), "LOADERSCOPE_STACKS": "0"}
+    places = dict.fromkeys(("JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR"), str(folder))
+    cells = [nbformat.v4.new_code_cell(text) for text in CELLS.values()]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    how = {"allow_errors": True, "resources": {"metadata": {"path": folder}}}
+    client = nbclient.NotebookClient(notebook, timeout=250, **how)
     with pytest.MonkeyPatch.context() as patched:
-        for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR"):
-            patched.setenv(name, str(folder))
-        client.execute(env=env)
+        for name, place in places.items():
+            patched.setenv(name, place)
+        client.execute(env={**env, **places})
     nbformat.write(notebook, folder / "done.ipynb")
     return dict(zip(CELLS, (cell.outputs for cell in notebook.cells), strict=True))
 
 
-def shown(outputs: list[Any], kind: str = "text/plain") -> list[str]:
-    return [output.data[kind] for output in outputs if "data" in output and kind in output.data]
+def shown(outputs: list[Any]) -> list[str]:
+    """As text."""
+    return [output.data["text/plain"] for output in outputs if "data" in output]
 
 
 def printed(outputs: list[Any]) -> str:
@@ -76,26 +67,25 @@ def errors(outputs: list[Any]) -> list[Any]:
 
 def test_cells_with_the_magic_are_recorded_and_no_others(outputs):
     assert not outputs["load"]
-    value, report = outputs["recorded"]
-    assert value.data["text/plain"] == str(float(sum(range(4000))))
-    assert "Rows" in report.data["text/plain"] and "1,000" in report.data["text/plain"]
-    assert "cell 2, line 5" in report.data["text/plain"]
-    assert report.data["text/html"] == f"<pre>{escape(report.data['text/plain'])}</pre>"
-    assert shown(outputs["bare"], "text/plain") == ["'torch.utils.data.dataloader'"]
-    (report,) = shown(outputs["again"], "text/plain")
+    value, report = shown(outputs["recorded"])
+    assert value == str(float(sum(range(4000))))
+    assert "Rows" in report and "1,000" in report and "cell 2, line 5" in report
+    assert outputs["recorded"][1].data["text/html"] == f"<pre>{escape(report)}</pre>"
+    assert shown(outputs["bare"]) == ["'torch.utils.data.dataloader'"]
+    (report,) = shown(outputs["again"])
     assert "1,000" in report and "2,000" not in report and "cell 4, line 2" in report
-    assert shown(outputs["nothing"], "text/plain") == ["2"]
+    assert shown(outputs["nothing"]) == ["2"]
     assert printed(outputs["nothing"]) == f"{NOTHING}\n"
     assert "What recording cost" in printed(outputs["asked"])
     assert len(shown(outputs["asked"])) == 1
 
 
 def test_an_error_looks_as_it_would_without(outputs: dict[str, list[Any]]) -> None:
-    (error,), (bare,) = errors(outputs["error"]), errors(outputs["bare error"])
-    plain = [
-        re.sub(r"\x1b\[[\d;]*m|\[\d+\]", "", "\n".join(each.traceback)) for each in (error, bare)
-    ]
-    same = [text.replace("1 #\n", "1 \n") for text in plain]
+    same = []
+    for name in ("error", "bare error"):
+        (error,) = errors(outputs[name])
+        plain = re.sub(r"\x1b\[[\d;]*m|\[\d+\]", "", "\n".join(error.traceback))
+        same.append(plain.replace("1 #\n", "1 \n"))
     assert same[0] == same[1] and "ZeroDivisionError" in same[0]
     assert len(shown(outputs["error"])) == 1, "what was recorded until then"
 

@@ -1,7 +1,5 @@
 """Figures of a run that goes on: what is read of it, and what arrives where they are sent."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Sequence
@@ -29,13 +27,13 @@ SAMPLE = [
 ]
 
 
-def two_ranks(runs: Path, waits: Sequence[float] = (1.0, 6.0)) -> RunBuilder:
-    """Ranks that differ in how long they wait: (ms of 10 a step) a rank."""
+def two_ranks(runs: Path) -> RunBuilder:
+    """Ranks that wait 1 ms and 6 ms of 10 a step."""
     run = RunBuilder(runs)
-    for rank, wait in enumerate(waits):
+    for rank, wait in enumerate((1.0, 6.0)):
         made = {"fetch_ns": 4 * MS, "collate_ns": MS}
         rows, epochs = rows_of(1, 40, wait_ms=wait, compute_ms=10 - wait, **made)
-        process = run.process(pid=4000 + rank, world_size=len(waits), rank=rank)
+        process = run.process(pid=4000 + rank, world_size=2, rank=rank)
         process.loader(rows, epochs=epochs, config={"phase": "training"})
     return run
 
@@ -46,13 +44,12 @@ def told(figures: Sequence[Figure], name: str) -> dict[str | None, float]:
 
 def test_every_figure_of_every_rank(runs_dir: Path) -> None:
     figures = LiveFigures(two_ranks(runs_dir).path).read()
-    assert told(figures, "wait_share") == {"0": pytest.approx(0.1), "1": pytest.approx(0.6)}
-    assert told(figures, "batches_per_s") == {rank: pytest.approx(100) for rank in ("0", "1")}
-    assert told(figures, "make_s") == {rank: pytest.approx(0.005) for rank in ("0", "1")}
-    assert told(figures, "headroom") == {"0": pytest.approx(1 / 0.9), "1": pytest.approx(2.5)}
-    assert {figure.labels.get("phase") for figure in figures} == {"training"}
-    assert {figure.name for figure in figures} == set(FIGURES)
-    assert {figure.batches for figure in figures} == {40}
+    expected = {"wait_share": (0.1, 0.6), "batches_per_s": (100, 100), "make_s": (0.005, 0.005)}
+    expected["headroom"] = (1 / 0.9, 2.5)
+    for name, (first, second) in expected.items():
+        assert told(figures, name) == {"0": pytest.approx(first), "1": pytest.approx(second)}, name
+    assert {figure.name for figure in figures} == set(FIGURES) == set(expected)
+    assert {(each.labels.get("phase"), each.batches) for each in figures} == {("training", 40)}
 
 
 def test_a_reading_has_what_is_new(runs_dir: Path) -> None:
@@ -74,10 +71,11 @@ def test_prometheus(tmp_path: Path) -> None:
     parser = pytest.importorskip("prometheus_client.parser")
 
     def samples() -> dict[str, list[tuple[dict[str, str], float]]]:
-        found = parser.text_string_to_metric_families((tmp_path / "run.prom").read_text())
+        found = parser.text_string_to_metric_families(path.read_text())
         return {each.name: [(one.labels, one.value) for one in each.samples] for each in found}
 
-    backend = Prometheus(tmp_path / "run.prom")
+    path = tmp_path / "run.prom"
+    backend = Prometheus(path)
     backend.write(SAMPLE)
     backend.write([])
     found = samples()
@@ -87,8 +85,8 @@ def test_prometheus(tmp_path: Path) -> None:
     assert found["loaderscope_updated_seconds"][0][1] > 1e9
     backend.close()
     assert samples()["loaderscope_live"] == [({}, 0.0)]
-    assert [path.name for path in tmp_path.iterdir()] == ["run.prom"]  # nothing half written
-    assert (tmp_path / "run.prom").stat().st_mode & 0o444 == 0o444  # node_exporter must read it
+    assert list(tmp_path.iterdir()) == [path]  # nothing half written
+    assert path.stat().st_mode & 0o444 == 0o444  # node_exporter must read it
     with pytest.raises(UsageError, match="there is no folder"):
         Prometheus(tmp_path / "missing" / "run.prom")
 
@@ -139,13 +137,15 @@ def test_live_hands_on_what_the_loop_does_and_raises_nothing(capfd):
     assert told.count("Kept got no figures: ConnectionError: the tracker is away") == 1
 
 
-def test_only_rank_0_tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    for rank, place in ((None, Path("/run")), (0, Path("/run")), (1, None)):
-        session = SimpleNamespace(facts={"rank": rank}, run_directory=Path("/run"))
-        monkeypatch.setattr(scalars.sessions, "current", lambda session=session: session)
-        assert scalars._own_run() == place
-    monkeypatch.setattr(scalars.sessions, "current", lambda: None)
-    assert scalars._own_run() is None
+@pytest.mark.parametrize(("rank", "tells"), [(None, True), (0, True), (1, False)])
+def test_only_rank_0_tells(rank, tells, monkeypatch, runs_dir):
+    session = SimpleNamespace(facts={"rank": rank}, run_directory=two_ranks(runs_dir).path)
+    kept = Kept()
+    with monkeypatch.context() as patched:
+        patched.setattr(scalars.sessions, "current", lambda: session)
+        with live(kept, every_s=60):
+            pass
+        assert kept.closed.wait(60) and bool(kept.figures) == tells
 
 
 def test_a_fork_waits_for_the_reading_and_leaves_nothing_held(runs_dir: Path) -> None:

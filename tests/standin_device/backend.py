@@ -1,7 +1,5 @@
 """The stand-in is made known to torch once a process, and switched on and off."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What time it is for the stand-in: the machine's, or the program's own (docs/standin.md)."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """When the stand-in does what; work has its end when it is issued, so the account is exact."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter, deque
 from contextlib import AbstractContextManager, nullcontext
@@ -67,6 +65,11 @@ class Engine:
     def kernel(self, stream: int, took_ns: float, name: str) -> Work:
         """A kernel of this length, issued and not waited for."""
         return self._issue("kernel", name, stream, took_ns, "engine")
+
+    def touch(self, stream: int, nbytes: int, name: str) -> Work:
+        """A kernel as long as the bytes that it touches take."""
+        took_ns = self.spec.kernel_us * 1e3 + nbytes / self.spec.device_gb_s
+        return self.kernel(stream, took_ns, name)
 
     def copy(self, kind, stream, nbytes, pinned, blocking, issued_ns=None):
         """One that was issued a while ago takes at least until now, when the bytes were there."""

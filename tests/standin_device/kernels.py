@@ -6,8 +6,6 @@ are held. Those that the CPU's own code would take apart by strides (views) are 
 tensor of the device has none to go by.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 
@@ -18,26 +16,9 @@ from .module import Module
 
 TYPE = "standin"
 _VIEWS = (
-    "alias",
-    "as_strided",
-    "detach",
-    "expand",
-    "permute",
-    "select.int",
-    "slice.Tensor",
-    "split.Tensor",
-    "split_with_sizes",
-    "squeeze",
-    "squeeze.dim",
-    "squeeze.dims",
-    "t",
-    "transpose.int",
-    "unbind.int",
-    "unfold",
-    "unsqueeze",
-    "view",
-    "_reshape_alias",
-    "diagonal",
+    *("alias", "as_strided", "detach", "diagonal", "expand", "permute", "select.int", "t", "view"),
+    *("slice.Tensor", "split.Tensor", "split_with_sizes", "squeeze", "squeeze.dim", "squeeze.dims"),
+    *("transpose.int", "unbind.int", "unfold", "unsqueeze", "_reshape_alias"),
 )
 _OTHERWISE_NAMED = {"convolution_overrideable": "convolution"}
 
@@ -47,27 +28,22 @@ class Kernels:
         self._module = module
         self._memory: Memory = module.memory
         # Address of page-locked memory: a weak reference to its storage, and the size of its block.
-        # Blocks by size.
         self._pinned: dict[int, tuple[Any, int]] = {}
-        self._cache = Counter[int]()
+        self._cache = Counter[int]()  # free blocks by size
         self._libraries = self._registered()
 
     def _registered(self) -> list[torch.library.Library]:
         rest, own = torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")
         run = self._timed(self.run)
         rest.fallback(run, "PrivateUse1")
-        for name in _VIEWS:
-            own.impl(name, _bound(run, _operator(name)), "PrivateUse1")
-        for name, meant in _OTHERWISE_NAMED.items():
-            own.impl(name, _bound(run, _operator(meant)), "PrivateUse1")
-        own.impl(
-            "convolution_backward_overrideable",
-            self._timed(self._convolution_backward),
-            "PrivateUse1",
-        )
+        meant = {**dict(zip(_VIEWS, _VIEWS, strict=True)), **_OTHERWISE_NAMED}
+        ways = {name: _bound(run, _operator(operator)) for name, operator in meant.items()}
+        ways["convolution_backward_overrideable"] = self._timed(self._convolution_backward)
+        ways["empty_strided"] = self._timed(self.empty)
+        for name, way in ways.items():
+            own.impl(name, way, "PrivateUse1")
         for key in ("PrivateUse1", "CPU"):
             own.impl("_copy_from", self._timed(self.copy), key)
-        own.impl("empty_strided", self._timed(self.empty), "PrivateUse1")
         own.impl("_pin_memory", self._timed(self.pin), "CPU")
         own.impl("is_pinned", self._timed(self.is_pinned, call=False), "CPU")
         return [rest, own]
@@ -98,9 +74,8 @@ class Kernels:
             touched += held.nbytes
             return held
 
-        result = operator(
-            *_each(inside, args), **{name: _each(inside, value) for name, value in kwargs.items()}
-        )
+        named = {name: _each(inside, value) for name, value in kwargs.items()}
+        result = operator(*_each(inside, args), **named)
 
         def outside(value: Any) -> Any:
             if not isinstance(value, torch.Tensor):
@@ -112,10 +87,9 @@ class Kernels:
                 mine.data = self._memory.wrapped(value)
             return mine
 
-        engine, spec = self._module.engine, self._module.engine.spec
-        stream = self._module.stream_number()
+        engine, stream = self._module.engine, self._module.stream_number()
         if not operator.is_view and touched:
-            engine.kernel(stream, spec.kernel_us * 1e3 + touched / spec.device_gb_s, str(operator))
+            engine.touch(stream, touched, str(operator))
             if not isinstance(result, (torch.Tensor, tuple, list)) and result is not None:
                 engine.wait(engine.reached_ns(stream), "item")
         return _each(outside, result)
@@ -129,15 +103,8 @@ class Kernels:
 
     def _convolution_backward(self, grad: Any, x: Any, weight: Any, *args: Any) -> Any:
         *shape, mask = args
-        return self.run(
-            torch.ops.aten.convolution_backward.default,
-            grad,
-            x,
-            weight,
-            [weight.shape[0]],
-            *shape,
-            mask,
-        )
+        operator = torch.ops.aten.convolution_backward.default
+        return self.run(operator, grad, x, weight, [weight.shape[0]], *shape, mask)
 
     def copy(self, source, target, non_blocking=False):
         """`_copy_from`: all that `to`, `cpu` and `copy_` come to."""
@@ -152,23 +119,17 @@ class Kernels:
         if may_lend and self._memory.lend(source, target):
             there = source
         else:
-            here, there = (
-                t if t.device.type != TYPE else self._memory.held(t) for t in (source, target)
-            )
+            held = self._memory.held
+            here, there = (held(t) if t.device.type == TYPE else t for t in (source, target))
             there.copy_(here)
         if source.device.type == target.device.type:
-            spec = engine.spec
-            engine.kernel(
-                stream, spec.kernel_us * 1e3 + 2 * there.nbytes / spec.device_gb_s, "copy_"
-            )
+            engine.touch(stream, 2 * there.nbytes, "copy_")
             return target
         work = engine.copy(kind, stream, there.nbytes, pinned, not non_blocking, issued_ns)
         if not non_blocking:
             engine.wait(work.end_ns, "copy")
-        elif not pinned:
-            engine.clock.sleep_until(
-                work.end_ns
-            )  # through a buffer of the driver's: no synchronisation, but a wait
+        elif not pinned:  # through a buffer of the driver's: no synchronisation, but a wait
+            engine.clock.sleep_until(work.end_ns)
         return target
 
     # Page-locked memory: ordinary memory that is marked.
@@ -184,9 +145,8 @@ class Kernels:
         block = 1 << max(0, made.nbytes - 1).bit_length()
         took_us = engine.spec.pin_us + (0.0 if self._cached(block) else engine.spec.lock_us)
         self._pinned[storage.data_ptr()] = (storage._weak_ref(), block)
-        engine.clock.sleep_until(
-            began_ns + round(took_us * 1e3 + made.nbytes / engine.spec.pin_gb_s)
-        )
+        took_ns = round(took_us * 1e3 + made.nbytes / engine.spec.pin_gb_s)
+        engine.clock.sleep_until(began_ns + took_ns)
         return made
 
     def _cached(self, block: int) -> bool:

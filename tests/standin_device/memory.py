@@ -1,7 +1,5 @@
 """What the stand-in's tensors hold: a tensor of the CPU behind each storage of the device."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
