@@ -342,9 +342,9 @@ FUNCTION_KINDS = (
         unless=r"\[(?:[^][{},:]|\[[^]]*\])+:",  # a slice of rows
         text=r"\bh5py\.|\.read_direct\(",
         stored=True,
-        title="Read HDF5 in large contiguous slices, and each chunk once (h5py)",
-        why="HDF5 goes through a list of rows, or a slice with a step, one by one, and "
-        "decompresses a chunk for whatever is read of it; a plain slice is one request.",
+        title="Read HDF5 in large contiguous slices, or from memory (h5py)",
+        why="HDF5 goes through a list of rows, or a slice with a step, one by one, as "
+        "a loop does; a plain slice is one request.",
         caveat="A slice brings what lies between the rows too: where they are far apart, only "
         "memory helps. h5py serves one thread at a time.",
         code=words(
@@ -352,8 +352,8 @@ FUNCTION_KINDS = (
             "# else all rows from the first to the last that is asked for, where these are near:\n"
             "#     first = min(indices)\n"
             "#     rows = file[name][first : max(indices) + 1][np.subtract(indices, first)]\n"
-            "# with a step: file[name][first:last][::step]; chunks that several samples read stay\n"
-            "# decompressed in h5py.File(path, rdcc_nbytes=2**28, rdcc_nslots=10007).\n"
+            "# with a step: file[name][first:last][::step]; compressed parts that several samples\n"
+            "# read stay decompressed in h5py.File(path, rdcc_nbytes=2**28, rdcc_nslots=10007).\n"
             "# in {dataset}, instead of one row after another, or a list of rows, at\n"
             "#     {here}\n"
         ),
