@@ -91,12 +91,6 @@ BETTER_CALLS = (
         _LITTLE,
     ),
     Better(
-        r"\b(?:Rotation\.|quaternion\w*|transforms3d|euler\w*\()",
-        "Rotate all poses in one call",
-        "Rotation.from_quat(all).apply(points) once; a small matrix product for a single one.",
-        _SOME,
-    ),
-    Better(
         r"(?:\b(?:np|torch)\.|'s )(?:tile|repeat\w*|kron|broadcast_to)\(",
         "Broadcast on the device instead of repeating values",
         "send the values once; x.expand(n, -1), or plain broadcasting after the copy.",
@@ -115,12 +109,6 @@ BETTER_CALLS = (
         "x.astype(np.float32) first, and float16 at the end: CPUs convert each value there and "
         "back.",
         _SOME,
-    ),
-    Better(
-        r"\b(?:uuid\d|urandom|token_\w+|secrets)\b",
-        "Use a counter or a seeded generator",
-        "next(itertools.count()), or rng.bytes(n): these ask the operating system each time.",
-        _LITTLE,
     ),
     Better(
         r"\b(?:vectorize|frompyfunc|apply_along_axis)\b",
@@ -579,12 +567,6 @@ BETTER_CALLS = (
         (0.005, 0.2),
     ),
     # Plain Python
-    Better(
-        r"\bzip\(\*",
-        "Keep columns, instead of turning rows into them",
-        "np.asarray(rows).T, or one array for each field.",
-        _SOME,
-    ),
     Better(
         r"\b(?:set|frozenset)\(|\blist\([\w.]+\.(?:keys|values|items)\(",
         "Make this set or list once, or redraw until it fits",

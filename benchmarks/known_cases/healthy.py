@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -126,9 +128,11 @@ class Files(Dataset):
     """PNG files on this machine's own disk: decoding, not reading, is the work."""
 
     def __init__(self) -> None:
-        from loaderscope.demo import QUICK, Pictures, cache_directory, pictures
+        from loaderscope.demo import Pictures, make_pictures
 
-        self.pictures = Pictures(pictures(cache_directory(), QUICK))
+        folder = Path(tempfile.mkdtemp(prefix="known-answers-"))
+        make_pictures(folder)
+        self.pictures = Pictures(folder)
 
     def __len__(self) -> int:
         return len(self.pictures)

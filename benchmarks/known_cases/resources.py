@@ -131,7 +131,7 @@ CASES = (
         "table-rows",
         "pandas .iloc, a row a sample",
         table,
-        ("hot-function",),
+        ("hot-function", "batched-getitems"),
         {"columns": True},
         HABITS,
         needs=("pandas",),

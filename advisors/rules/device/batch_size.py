@@ -87,7 +87,11 @@ def examine(case: Case) -> Outcomes:
     if case.has_device and step < SHORT_US:
         parts["the device's step"] = step
     overhead = sum(parts.values())
-    if overhead <= grows or parts_of_more(case) or (case.compute_bound and not case.has_device):
+    if (
+        overhead <= grows
+        or parts_of_more(case)
+        or (case.report.verdict != "input-bound" and not case.has_device)
+    ):
         return
     yield case.change(
         batch_size=size * TIMES, then="\n", predicted=_in_samples(case, fetch, TIMES)

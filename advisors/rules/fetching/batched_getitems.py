@@ -95,8 +95,8 @@ def examine(case: Case) -> Outcomes:
         form = batched_form(case)
     except NotArrays as reason:
         # Rows of a DataFrame have a remedy of their own: see hot-function.
-        plain = held(case, "dataframe") is None and not own_collate(case)
-        if sample_us < SAMPLE_US and plain:
+        known = held(case, "dataframe") is not None and case.code_stage("fetch") is not None
+        if sample_us < SAMPLE_US and not (known or own_collate(case)):
             yield _by_hand(case, sample_us, evidence, reason)
         return
     if sample_us < LOOK_UP_US:

@@ -36,7 +36,8 @@ EFFORT = "one argument"
 NEEDS = "workers"
 
 FULL = 0.8  # docs/causes.md, "Shared memory and descriptors"
-# Descriptors are the loader's doing only if its tensors in flight can be that many.
+# Descriptors are the loader's doing only if its tensors in flight can be that many, or if so many
+# were opened while it ran: by tensors that the loop keeps.
 LOADERS_SHARE = 0.5
 # After the change, batches of the usual size use at most this part of the memory.
 AIM = 0.5
@@ -46,6 +47,8 @@ _SHARING = """\
 import torch
 
 torch.multiprocessing.set_sharing_strategy("file_system")"""
+
+_COPIES = "# of what the loop keeps, keep copies: kept.append(batch.clone())\n"
 
 
 def examine(case: Case) -> Outcomes:
@@ -96,7 +99,8 @@ def _descriptors(case: Case) -> Outcomes:
     if many is None or case.host is None or limit <= 0:
         return
     lane = case.host.process
-    open_now = peak(lane["fds"][lane["pid"] == case.process.pid]) or 0
+    fds = lane["fds"][lane["pid"] == case.process.pid]
+    open_now = peak(fds) or 0
     if open_now <= FULL * limit:
         return
     flight = case.num_workers * case.loader.prefetch_factor * many
@@ -105,13 +109,13 @@ def _descriptors(case: Case) -> Outcomes:
         "tensors per batch": count(many),
         "limit": count(limit, "files (ulimit -n)"),
     }
-    if flight >= LOADERS_SHARE * open_now:
-        code = f"{_SHARING}  # or raise the limit: ulimit -n 65536\n{loader_code(case)}\n"
+    if max(flight, many and open_now - fds[0]) >= LOADERS_SHARE * open_now:
+        code = f"{_SHARING}  # or raise the limit: ulimit -n 65536\n{_COPIES}{loader_code(case)}\n"
         yield case.change(code=code).advise(
             "File descriptors are about to run out",
             f"The training process holds {count(open_now)} open files. Each tensor on its way from "
-            f"a worker is one: {count(many)} per batch, up to {count(flight)} in flight. It may "
-            f"hold {count(limit)}.",
+            f"a worker is one: {count(many)} per batch, up to {count(flight)} in flight. So is "
+            f"each that the loop keeps (in a list, say). It may hold {count(limit)}.",
             {**evidence, "tensors in flight": count(flight)},
             caveat=f"{_LEFT_BEHIND} Packing the fields of a batch into a few tensors helps speed "
             "too.",

@@ -96,10 +96,8 @@ x = self.feature_extractor(wave) | transformers's __call__ | model on whole batc
 np.random.shuffle(points) | | permutation of indices
 torch.manual_seed(index) | torch's manual_seed | Seed once
 a, b = np.polyfit(t, x, 1) | numpy's polyfit | Fit or solve
-r = Rotation.from_quat(q).as_matrix() | | Rotate all
 x = np.tile(x, (64, 1)) | numpy's tile | Broadcast
 near = np.flatnonzero(self.labels == label) | | positions
-name = str(uuid.uuid4()) | uuid's uuid4 | counter
 rows = np.unique(rows, axis=0) | numpy's unique | one integer of each row
 cloud = farthest_point_sample(cloud, 1024) | | point clouds
 image.seek(2 * index) | PIL's seek | frames as an array
@@ -118,7 +116,6 @@ message.ParseFromString(raw) | | records once
 row = self.df.values[index] | pandas's interleave | array once
 point = gpd.points_from_xy(x, y) | geopandas's points_from_xy | Project
 text = self.fasta.fetch("chr1") | pysam's fetch | sequences
-a, b = zip(*pairs) | | Keep columns
 negative = rng.choice(list(self.all - set(seen))) | | set or list once
 order = list(range(n)) | | without a list
 """

@@ -130,3 +130,9 @@ def test_the_process_s_own_limit_of_descriptors_counts(tmp_path, fds, limit, spe
     assert "descriptors" in found.title and "file_system" in found.code
     assert f"{limit:,}" in found.why
     assert str(found.evidence["limit"]) == f"{limit:,} files (ulimit -n)"
+
+
+def test_batches_that_the_loop_keeps_hold_descriptors(tmp_path):
+    grows = {"fds": lambda second: 50 + 95 * second}
+    found = advice(SHARED, held(tmp_path, total=16_000 * MB, limit=1024, **grows))
+    assert "905 open files" in found.why and "keep copies" in found.code
