@@ -84,7 +84,7 @@ BETTER_CALLS = (
     ),
     Better(
         r"\b(?:curve_fit|polyfit|minimize\w*|least_squares|fsolve|root_scalar|odeint|solve_ivp|"
-        r"quad|CubicSpline|UnivariateSpline|splrep)\(",
+        r"quad|splrep)\(",
         "Fit or solve once, before training",
         "store the parameters with the sample; np.polyfit and np.linalg.lstsq take many series in "
         "one call.",
@@ -104,7 +104,7 @@ BETTER_CALLS = (
         _SOME,
     ),
     Better(
-        r"\bfloat16\b|\bbfloat16\b|\.half\(",
+        r"\bb?float16\b|\.half\(",
         "Compute in float32 on the CPU, not in float16",
         "x.astype(np.float32) first, and float16 at the end: CPUs convert each value there and "
         "back.",
@@ -727,7 +727,7 @@ BETTER_CALLS = (
         _SOME,
     ),
     Better(
-        r"\.(?:astype|float|double|half|to)\(|\bas_?contiguous\w*\(|\.contiguous\(",
+        r"\.(?:astype|float|double|to)\(|\bas_?contiguous\w*\(|\.contiguous\(",
         "Store the data in the dtype and layout of the batch, or convert on the device",
         "save the data as they are needed; or keep small integers in the batch, and convert after "
         "the copy.",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -131,6 +133,7 @@ class Files(Dataset):
         from loaderscope.demo import Pictures, make_pictures
 
         folder = Path(tempfile.mkdtemp(prefix="known-answers-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)  # not in workers, which fork
         make_pictures(folder)
         self.pictures = Pictures(folder)
 
