@@ -75,7 +75,8 @@ def build_report(
                 loaders += [
                     section(each, group.ranks if advice else None)
                     for each in group.members
-                    if pid in (None, each[0].pid) and loader in (None, _place(each))
+                    if pid in (None, each[0].pid)
+                    and loader in (None, (each[0].path.name, each[1].index))
                 ]
         return Report(
             schema=SCHEMA,
@@ -86,10 +87,6 @@ def build_report(
             notes=tuple(_notes(run, system, so_far=pid is None)),
             missing=missing_figures(run),
         )
-
-
-def _place(member: Member) -> Place:
-    return member[0].path.name, member[1].index
 
 
 def report(target: Any = None) -> Report:
@@ -136,7 +133,7 @@ def loader_report(run: Run, process: ProcessRun, loader: LoaderRun) -> LoaderRep
         **shared(LoaderReport, loader),
         "config": dict(loader.config),
         "batches": loader.count,
-        "epochs": _epochs(loader),
+        "epochs": max(loader.epochs.rows, 1 if loader.count else 0),  # iterations begun
         "notes": (*loader.notes, *_loader_notes(loader, starts or 0.0)),
         "tuning": None,
     }
@@ -171,11 +168,6 @@ def _loader_notes(loader: LoaderRun, starts: float) -> Iterator[str]:
         yield f"waiting for the first batch of each epoch after the first costs {part}"
     if built > 1:
         yield f"the loader was built {built} times"
-
-
-def _epochs(loader: LoaderRun) -> int:
-    """Iterations begun."""
-    return max(loader.epochs.rows, 1 if loader.count else 0)
 
 
 def _run_info(run: Run) -> RunInfo:

@@ -11,7 +11,7 @@ from ..case.code_text import is_by_hand, told_by_hand
 from ..rules import all_rules
 from ..schema.gains import LEAST_GAIN
 from ..schema.report_model import LoaderReport, Range, Recommendation
-from ..whatif.accuracy import narrowed
+from ..whatif.accuracy import by_hand, narrowed
 from .findings import findings_of
 from .plan import Option, capped, plan_of
 from .tried import trial_for, why_not
@@ -86,9 +86,7 @@ def judged(found: Recommendation, advice: Advice, case: Case) -> tuple[Recommend
     if case.report.verdict == "too-short":
         return None
     predicted, headroom = found.predicted, case.report.headroom or math.inf
-    # Learnt from code that was run: what is done by hand keeps the model's range.
-    if not is_by_hand(found.change.code):
-        predicted = narrowed(predicted)
+    predicted = (by_hand if is_by_hand(found.change.code) else narrowed)(predicted)
     predicted = capped(predicted, case.report, _besides(case, advice))
     found = replace(found, predicted=predicted)
     if predicted.high > headroom and not advice.beside_loading:

@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from ...profiler.base.liveness import Liveness
 from ...profiler.base.metadata import Scalar
@@ -42,11 +41,11 @@ class Group:
 def open_job(name: str | os.PathLike[str]) -> Run:
     """As `open_run`, for a report: of a job of many ranks, only those that the report needs are
     read whole."""
-    return read_run(find_run(name), Liveness(), choose=_needed)
-
-
-def _needed(processes: Iterable[ProcessRun]) -> set[Path]:
-    return {group.foremost[0].path for group in groups_of(processes)}
+    return read_run(
+        find_run(name),
+        Liveness(),
+        choose=lambda processes: {group.foremost[0].path for group in groups_of(processes)},
+    )
 
 
 def groups_of(processes: Iterable[ProcessRun]) -> list[Group]:

@@ -71,6 +71,11 @@ def instance_vars(value: Any) -> dict[str, Any]:
     found = held.__get__(value)
     if type(found) is not dict:
         return {}
+    if sys.version_info < (3, 13) and found:
+        # Asking for `__dict__` made a dict that shares its keys. There the interpreter does not
+        # find attributes by position: each access takes 20 ns more. Taking an item out and putting
+        # it back ends the sharing. This is one call in C: no other code sees the item missing.
+        found.update(map(dict.popitem, (found,)))
     return {name: item for name, item in found.copy().items() if type(name) is str}
 
 

@@ -8,12 +8,11 @@ looked at.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from ..base.tolerant import Count, Text, fitted
+from ..base.tolerant import Count, Text
 
 MAX_CHILDREN = 64
 MAX_ATTRIBUTES = 128
@@ -127,8 +126,3 @@ class Inspection(Struct, frozen=True):
         for part in found:
             found += part.children
         return found
-
-
-def read_inspection(data: Mapping[str, Any]) -> Inspection:
-    """What a loader's JSON holds of it under "inspection"; never raises, whatever that is."""
-    return fitted(data.get("inspection"), Inspection)

@@ -21,8 +21,9 @@ from loaderscope.fixing.lines import change_fetching
 from loaderscope.fixing.patch import chosen, make_patch, open_project, with_diffs
 from loaderscope.fixing.project import CannotPatch, Project
 from loaderscope.profiler.base.errors import UsageError
+from loaderscope.profiler.base.tolerant import fitted
 from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
-from loaderscope.profiler.store.inspection import read_inspection
+from loaderscope.profiler.store.inspection import Inspection
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
 from made_projects import PROJECTS, lay, loader_of, without_loop
@@ -100,7 +101,7 @@ def test_the_batches_are_the_same(tmp_path: Path) -> None:
     files = without_loop(PROJECTS["rows_one_by_one"].files)
     hashes = lay(tmp_path, files)
     with loader_of(tmp_path) as loader:
-        inspection = read_inspection({"inspection": inspect_loader(loader)})
+        inspection = fitted(inspect_loader(loader), Inspection)
         before = some(loader)
     recorded: Any = SimpleNamespace(inspection=inspection)
     edits, project = Edits(), Project(tmp_path, hashes)

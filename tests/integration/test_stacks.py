@@ -74,8 +74,9 @@ def functions(burst: StackCapture, stage: str, pids: set[int] | None = None) -> 
 
 
 def pure(samples: int, strange: int) -> bool:
-    """Whether strangers are as few as torn stacks are: those read while they change."""
-    return strange <= 1 + 0.05 * samples
+    """Whether strangers are as few as torn stacks are: those read while they change. Where several
+    tests share two cores, one in nine was torn."""
+    return strange <= 1 + 0.15 * samples
 
 
 @pytest.mark.parametrize(("kind", "workers"), [("custom", 2), ("default", 0)])

@@ -121,7 +121,8 @@ def _stacks(
     # By what tells stacks apart: samples in all (None), and of each wait.
     merged: dict[tuple[int, str, str, tuple[int, ...]], Counter[Wait | None]]
     merged = defaultdict(Counter)
-    waits = [_known(fitted(each, Wait)) for each in file.waits]
+    read = (fitted(each, Wait) for each in file.waits)
+    waits = [each if each.kind in WAITS else Wait() for each in read]  # else of a newer version
     for number, process in enumerate(processes):
         rows = rows_of[number]
         owner, worker = process.owner or process.pid, process.worker is not None
@@ -150,11 +151,6 @@ def _stacks(
         Stack(*key, seen[None], {w: n for w, n in seen.items() if w is not None})
         for key, seen in merged.items()
     ]
-
-
-def _known(wait: Wait) -> Wait:
-    """A kind of a newer version is not known here."""
-    return wait if wait.kind in WAITS else Wait()
 
 
 def _ours(package: str | None) -> Callable[[Frame], bool]:

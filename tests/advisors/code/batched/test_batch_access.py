@@ -18,8 +18,9 @@ from loaderscope.advisors.code.batched.access import leaves, read_access
 from loaderscope.advisors.code.batched.batch_access import batch_access
 from loaderscope.advisors.code.batched.batch_values import NotArrays, Value
 from loaderscope.advisors.code.batched.getitems_code import batched_form
+from loaderscope.profiler.base.tolerant import fitted
 from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
-from loaderscope.profiler.store.inspection import Attribute, read_inspection
+from loaderscope.profiler.store.inspection import Attribute, Inspection
 from rule_cases import case_of, ran
 from rule_rows import rows_of
 from stored_sets import Sized
@@ -228,7 +229,7 @@ def test_any_text_is_refused_or_read(lines: list[str]) -> None:
 def test_names_from_a_run_never_become_code() -> None:
     seen = inspect_loader(DataLoader(NumPy(), batch_size=4))
     seen["dataset"]["name"] = "x); import os  #"
-    access = batch_access(read_inspection({"inspection": seen}).dataset)
+    access = batch_access(fitted(seen, Inspection).dataset)
     assert "import os" not in access.expression + access.definition
 
 

@@ -10,16 +10,17 @@ import torch
 from torch.utils.data import DataLoader
 
 import loaderscope
+from loaderscope.profiler.base.tolerant import fitted
 from loaderscope.profiler.record.inspect.inspect_batch import inspect_batch
 from loaderscope.profiler.record.inspect.inspect_samples import inspect_samples
-from loaderscope.profiler.store.inspection import read_inspection
+from loaderscope.profiler.store.inspection import Inspection
 from loaderscope.profiler.store.sampled_fetches import SampleField
 
 Pair = namedtuple("Pair", "left right")
 
 
 def look(batch):
-    return read_inspection(json.loads(json.dumps({"inspection": inspect_batch(batch)})))
+    return fitted(json.loads(json.dumps(inspect_batch(batch))), Inspection)
 
 
 def leaf(batch):

@@ -20,17 +20,18 @@ import torch
 from torch.utils.data import ConcatDataset, DataLoader, Subset, TensorDataset, default_collate
 
 import loaderscope
+from loaderscope.profiler.base.tolerant import fitted
 from loaderscope.profiler.record.inspect.inspect_batch import inspect_batch
 from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
 from loaderscope.profiler.store import inspection
-from loaderscope.profiler.store.inspection import Inspection, read_inspection
+from loaderscope.profiler.store.inspection import Inspection
 from started import here, python
 from torch_modes import seen_by_modes
 
 
 def look(loader):
     """What the reader makes of what the inspection found, after a journey through JSON."""
-    return read_inspection(json.loads(json.dumps({"inspection": inspect_loader(loader)})))
+    return fitted(json.loads(json.dumps(inspect_loader(loader))), Inspection)
 
 
 def dataset_of(dataset):
@@ -418,7 +419,7 @@ def test_functions_that_give_samples_are_kept_with_their_source():
 
 def test_what_is_read_of_an_inspection_is_bounded():
     raw = {"attributes": [{}] * 1000, "children": [{}] * 1000}
-    found = read_inspection({"inspection": {"dataset": raw, "leaves": [{}] * 1000}})
+    found = fitted({"dataset": raw, "leaves": [{}] * 1000}, Inspection)
     read = (found.dataset.attributes, found.dataset.children, found.leaves)
     most = (inspection.MAX_ATTRIBUTES, inspection.MAX_CHILDREN, inspection.MAX_LEAVES)
     assert tuple(map(len, read)) == most
