@@ -43,7 +43,11 @@ def paste(edits: Edits, site: Site, arguments: Arguments, code: str) -> None:
     elif "sampler" in given:
         arguments.remove("shuffle")
     if made:
-        _put_above(edits, site, [_renamed(text, each, new) for each in made])
+        lines = (
+            re.sub(rf"\b{each.name}\b", new[each.name], text.with_names(each, new), count=1)
+            for each in made
+        )
+        _put_above(edits, site, [*lines])
     used = names_of(*made, *(ast.parse(value) for value in given.values()))
     for each in imports:
         _import(edits, source, each, used)
@@ -90,10 +94,6 @@ def _given(
     if len(several) > 1 and not isinstance(dataset, ast.Name | ast.Attribute):
         raise CannotPatch(f"{BY_HAND}: the data set has no name of its own")
     return found
-
-
-def _renamed(text: PythonText, made: _Made, new: Mapping[str, str]) -> str:
-    return re.sub(rf"\b{made.name}\b", new[made.name], text.with_names(made, new), count=1)
 
 
 def _put_above(edits: Edits, site: Site, made: Iterable[str]) -> None:

@@ -49,12 +49,19 @@ class Method:
         own = arguments[0].arg == "self" or self.name.startswith("__getitem")
         self.arguments = [each.arg for each in arguments[own:]]
         self.varying = {*(self.arguments if varying is None else varying)}
-        if self.name == "__iter__":  # what its loops hold is done for each sample
-            over = [each for each in self.function.body if isinstance(each, _LOOPS)]
+        if self.name == "__iter__" or yields(self.function):
+            # What its loops hold is done for each sample.
+            loops = [each for each in self.statements if isinstance(each, _LOOPS)]
+            inner = {each for loop in loops for each in _statements_in(loop)[1:]}
+            over = [each for each in loops if each not in inner]
+            before = (each for each in self.statements if each not in inner)
             self.statements = [each for loop in over for each in _statements_in(loop)[1:]]
-            before = (each for each in self.function.body if each not in over)
-            carried = bound_by(*before) & bound_by(*self.statements)
-            self.varying = bound_by(*over) | carried
+            calls = (ast.unparse(call.func) for loop in over for call in calls_in(loop))
+            moved = {
+                of for of, _, name in (each.rpartition(".") for each in calls) if name in MOVES_ON
+            }
+            carried = bound_by(*before) & (bound_by(*self.statements) | moved)
+            self.varying |= bound_by(*over) | carried
         for loop in self.statements:
             if isinstance(loop, _LOOPS):
                 for each in _statements_in(loop):

@@ -715,7 +715,9 @@ def _made_smaller(line: _Line) -> str | None:
             # What ends there is nearly all of it; a mask of it takes a part not known before.
             ends |= bound
         match each:
-            case ast.Assign(_, value) if names_of(value) & made and _is_view(value):
+            case ast.Assign(_, value) if names_of(value) & made and all(
+                called(call) in _VIEWS for call in calls_in(value)
+            ):
                 made |= bound
             case ast.Expr(value) if names_of(value) & made:
                 made |= {*grown_by(each)}
@@ -779,7 +781,3 @@ def _is_length(node: ast.AST, made: set[str]) -> bool:
         ):
             return bool(names_of(of) & made)
     return False
-
-
-def _is_view(value: ast.expr) -> bool:
-    return all(called(call) in _VIEWS for call in calls_in(value))

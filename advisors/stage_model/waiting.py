@@ -35,6 +35,7 @@ CAUSES = (
 )
 
 _WORK = ("fetch", "collate", "pack")  # what workers spend their time on
+AT_ONCE = 100_000  # batches
 _READ = ("t", "wait", "index", "fetch", "collate", "t_fetch", "pack", "queued", "unpack", "pin")
 
 
@@ -46,19 +47,24 @@ def waiting(
 
     None if no wait was measured. Shape of `first`: one flag per batch.
     """
-    columns = {name: loader.batches[f"{name}_ns"].astype(np.float64) for name in _READ}
-    known, from_worker = columns["wait"] >= 0, columns["t_fetch"] >= 0
-    if not known.any():
+    total, work, count = dict.fromkeys(CAUSES, 0.0), dict.fromkeys(_WORK, 0.0), 0
+    for begin in range(0, len(first), AT_ONCE):
+        rows = slice(begin, begin + AT_ONCE)
+        columns = {name: loader.batches[f"{name}_ns"][rows].astype(np.float64) for name in _READ}
+        known, from_worker = columns["wait"] >= 0, columns["t_fetch"] >= 0
+        made, own = (
+            {name: values[mine] for name, values in columns.items()}
+            for mine in (known & from_worker, known & ~from_worker)
+        )
+        head = first[rows][known & from_worker]
+        for parts in (_with_workers(made, head), _without_workers(own)):
+            for name, values in parts.items():
+                total[name] += float(values.sum())
+        for name in _WORK:
+            work[name] += float(columns[name][known].clip(0).sum())
+        count += int(known.sum())
+    if not count:
         return None
-    made, own = (
-        {name: values[mine] for name, values in columns.items()}
-        for mine in (known & from_worker, known & ~from_worker)
-    )
-    total = dict.fromkeys(CAUSES, 0.0)
-    for parts in (_with_workers(made, first[known & from_worker]), _without_workers(own)):
-        for name, values in parts.items():
-            total[name] += float(values.sum())
-    work = {name: float(columns[name][known].clip(0).sum()) for name in _WORK}
     seconds = sum(total.values()) / 1e9
     causes = {
         name: Cause(value / 1e9, value / 1e9 / seconds)
@@ -70,7 +76,7 @@ def waiting(
     for_io = waiting_besides_core(fetch, core_wait)
     counted = core_wait is not None and fetch is not None
     return Waiting(
-        batches=int(known.sum()),
+        batches=count,
         total_s=seconds,
         causes=causes,
         work=_work(causes, work),

@@ -64,11 +64,11 @@ def draw_ns(seen: Recorded) -> float:
 
 
 def cold_ns(seen: Recorded) -> float:
-    """The extra time of making and sending the first batch of a worker."""
+    """The extra time of making and sending an epoch's first batch, in each worker."""
     made = seen.work + seen.column("pack_ns").clip(0)
     # In the first epoch, files are read for the first time.
     first = seen.later(seen.fresh & seen.usable)
-    if not seen.loader.num_workers or not first.any():
+    if not first.any():
         return 0.0
     return max(0.0, float(np.median(made[first]) - np.median(made[seen.steady])))
 

@@ -220,8 +220,8 @@ def _setting(w: Workload, plan: Plan, more_tasks: bool) -> Setting:
         compute_weight=max(1.0, w.compute_cores or 1.0),
         start_ns=start * plan.factor("startup") + w.draw_ns * plan.factor("draw"),
         cold_ns=0.0
-        if plan.persistent_workers or not workers
-        else w.cold_ns * plan.factor("startup"),
+        if plan.persistent_workers
+        else w.cold_ns * plan.factor("startup" if w.num_workers else "fetch"),
         hop_ns=costs.TASK_HOP_NS * plan.factor("transfer"),
         more_tasks=more_tasks,
         device=plan.together,

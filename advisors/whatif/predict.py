@@ -13,7 +13,6 @@ from ...profiler.base.errors import UsageError
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.run.run_reader import open_run
 from ..schema.report_model import Range
-from ..stage_model.block_error import Floats
 from . import costs
 from .accuracy import MISFIT_SHARE, less_sure, moved, narrowed, ranged, ratio_error
 from .changes import Plans, plans
@@ -149,10 +148,8 @@ class WhatIf:
 
     @property
     def _computing_share(self) -> float:
-        return self._of_step(self.workload.compute_ns)
-
-    def _of_step(self, spent_ns: Floats) -> float:
-        return float(spent_ns.mean()) / max(1.0, float(self.workload.step_ns.mean()))
+        w = self.workload
+        return float(w.compute_ns.mean()) / max(1.0, float(w.step_ns.mean()))
 
     def _factor(self, plan: Plan, changed: Outcome) -> float:
         now, then = self._unchanged.batch_ns, max(1e-3, changed.batch_ns)

@@ -108,7 +108,7 @@ def _alone(times: Times, setting: Setting) -> Epoch:
     rest)."""
     slow = max(1.0, 1.0 / setting.cpus)
     slow_compute = max(1.0, setting.compute_weight / setting.cpus)
-    t, computing, ends = setting.start_ns, 0.0, []
+    t, computing, ends = setting.start_ns + setting.cold_ns, 0.0, []
     device = _Device(times, setting.device)
     for k in range(len(times.work_cpu)):
         t += (times.work_cpu[k] + times.receive[k] + times.pin_cpu[k]) * slow + times.work_idle[k]

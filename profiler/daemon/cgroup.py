@@ -76,7 +76,12 @@ def _groups(name: str, root: Path) -> tuple[At, ...]:
             found += [(2, point, path) for point in (base, base / "unified")]
     for version, point, path in sorted(found):
         folders = _walk(point, path)
-        if (version == 1 and folders) or any(_offers(folder, name) for folder in folders):
+        offers = (
+            (each / ("cpu.max" if name == "cpu" else "memory.current")).exists()
+            or name in _text(each / "cgroup.controllers").split()
+            for each in folders
+        )
+        if (version == 1 and folders) or any(offers):
             return tuple((version, folder) for folder in folders)
     return ()
 
@@ -87,12 +92,6 @@ def _walk(point: Path, path: str) -> tuple[Path, ...]:
     parts = [part for part in path.split("/") if part] if ".." not in path else []
     folders = [point.joinpath(*parts[:depth]) for depth in range(len(parts), -1, -1)]
     return tuple(folder for folder in folders if folder.is_dir())
-
-
-def _offers(folder: Path, name: str) -> bool:
-    return (folder / ("cpu.max" if name == "cpu" else "memory.current")).exists() or (
-        name in _text(folder / "cgroup.controllers").split()
-    )
 
 
 def _tightest(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...advisors.schema.figures import times
 from ...advisors.schema.gains import LEAST_GAIN
-from ...advisors.schema.report_model import LeftOut, LoaderReport, Plan, Range, Recommendation
+from ...advisors.schema.report_model import LoaderReport, Plan, Range, Recommendation
 from ...advisors.schema.tuning_model import certain
 
 SHORT_S = 5.0  # of trying: about as long as the shortest trial that can tell anything
@@ -61,7 +61,10 @@ def plan_rows(loader: LoaderReport) -> list[PlanRow]:
     """The recommendations in the order of the plan; without one (an older report), as they are
     listed."""
     plan = loader.plan or Plan((), (), None)
-    left = {each.advice: _why(each) for each in plan.left_out}
+    left = {
+        each.advice: f"{'instead of' if each.excluded else 'not after'} {each.step + 1}: {each.why}"
+        for each in plan.left_out
+    }
     reached = {each.advice: each.together for each in plan.steps}
     found, speed = [], 0
     for place, each in enumerate(loader.recommendations):
@@ -75,10 +78,6 @@ def plan_rows(loader: LoaderReport) -> list[PlanRow]:
             speed += 1
         found.append(PlanRow(place + 1, each, effect, each.effort or "", left.get(place)))
     return found
-
-
-def _why(each: LeftOut) -> str:
-    return f"{'instead of' if each.excluded else 'not after'} {each.step + 1}: {each.why}"
 
 
 def plan_summary(loader: LoaderReport) -> str | None:

@@ -46,9 +46,9 @@ def timeline(v: LoaderView, width: int) -> Content:
     titles = f"{'lane':<6}{'pid':>8}{'busy':>7}"
     axis = f"-{duration(span / 1e9)}"
     rows = [dim(fitted(titles, _HEAD) + axis + f"{'newest':>{max(7, columns - len(axis))}}")]
-    rows += [
-        Content.assemble(fitted(_who(lane), _HEAD), *_cells(lane, edges)) for lane in found.lanes
-    ]
+    for lane in found.lanes:
+        who = f"{lane.name:<6}{lane.pid or UNKNOWN:>8}{percent(lane.busy_share):>7}"
+        rows.append(Content.assemble(fitted(who, _HEAD), *_cells(lane, edges)))
     return lines([*rows, Content(""), _legend(found)])
 
 
@@ -59,10 +59,6 @@ def _legend(found: Lanes) -> Content:
     for mark, style, name in dict.fromkeys([*kinds, IDLE]):
         parts += [(mark * 2, style), f" {name}  "]
     return line(*parts)
-
-
-def _who(lane: Lane) -> str:
-    return f"{lane.name:<6}{lane.pid or UNKNOWN:>8}{percent(lane.busy_share):>7}"
 
 
 def _cells(lane: Lane, edges: Floats) -> list[Piece]:

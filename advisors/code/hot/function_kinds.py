@@ -43,18 +43,16 @@ FUNCTION_KINDS = (
         needs=(_PIL_RESIZE, _JPEG),
         suffixes=(".jpg", ".jpeg"),
         stored=True,
-        once=True,
         instead_of=("jpeg", "picture"),
-        title="Store the JPEG pictures at the size that is used",
+        title="Shrink the JPEG pictures while decoding (draft), or store them small",
         why="Most of what it decodes is thrown away by the resizing that follows.",
         caveat="Made small once, pictures are compressed twice; pixels differ a little. draft() "
         "halves sizes, no more.",
         code=words(
-            "# once, for each path: picture.thumbnail(size) and save it in another "
-            "folder, in the size that is\n"
-            "# used, or what random crops need; then open that. Without new files: "
-            'picture.draft("RGB", size) right after\n# Image.open, at\n'
-            "#     {here}\n",
+            '# picture.draft("RGB", size) right after Image.open decodes no more than twice the '
+            "size, at\n#     {here}\n"
+            "# or once, for each path: picture.thumbnail(size), saved in another folder, in the "
+            "size that is used, or\n# what random crops need; then open that.\n",
         ),
     ),
     _once(
@@ -223,18 +221,18 @@ FUNCTION_KINDS = (
         + " json.loads reads the same text, where it is JSON, some thirty times as fast.",
         code=stored_code("records"),
     ),
-    _once(
+    Kind(
         "yaml",
         "the YAML parser",
         (0.001, 0.25),
         frames=r"(?:yaml|ruamel)(?:/.*|\..*)",
         text=r"\byaml\.\w*load\w*\(",
-        title="Parse the YAML once",
+        stored=True,
+        title="Parse the YAML once, or in C",
         why="It is parsed in Python, letter by letter. " + ONCE,
         code=words(
-            "# once, before training: yaml.load(text, Loader=yaml.CSafeLoader) of each, "
-            "written as JSON (or better, as\n"
-            "# arrays), instead of parsing YAML for each sample at\n#     {here}\n",
+            "# in C: yaml.load(text, Loader=yaml.CSafeLoader); or once, before training, "
+            "into a dict, at\n#     {here}\n",
         ),
     ),
     _once(

@@ -72,7 +72,10 @@ def _find(stage: CodeStage, kind: Kind, suffix: str | None) -> Hot | None:
     samples = inside + sum(line.share for line in lines) * stage.samples
     all_of_lines = sum(line.total_share for line in lines) * stage.samples
     if not inside:  # except for own code, what such a line calls are helpers of the same call
-        samples = all_of_lines - sum(_own_called(stage, line) for line in lines) * stage.samples
+        samples = stage.samples * sum(
+            max(line.share, line.total_share - own_called(stage, place_of(line.file, line.line)))
+            for line in lines
+        )
     if not samples:
         return None
     around = _samples(_tops(stage, kind.around))
@@ -182,11 +185,6 @@ def _lines(stage: CodeStage, kind: Kind) -> list[HotSpot]:
     if not kind.text:
         return []
     return [line for line in stage.lines if re.search(kind.text, line.text or "")]
-
-
-def _own_called(stage: CodeStage, line: HotSpot) -> float:
-    """The part of the stage in own lines that this line calls."""
-    return min(line.total_share - line.share, own_called(stage, place_of(line.file, line.line)))
 
 
 def own_called(stage: CodeStage, place: str | None) -> float:

@@ -117,15 +117,15 @@ def _reopened(case: Case, storage: StorageSummary) -> Advice | None:
 
 def _chunks(case: Case, storage: StorageSummary) -> Advice | None:
     """docs/causes.md, "HDF5 and Zarr chunks"."""
-    over = _over_read(case, storage, "hdf5")
-    if over is None:
-        return None
-    return case.change(code=_RECHUNK, fetch=over.left).advise(
+    return _over_read(
+        case,
+        storage,
+        "hdf5",
+        _RECHUNK,
         "Write the HDF5 file with chunks of what one access reads",
         "A chunk is read and decompressed as a whole, whatever is used of it; one larger than "
-        f"the chunk cache is read again for the next sample. {over.text}",
-        over.evidence,
-        caveat="Chunks of one row make the file larger and reading all of it slower. A larger "
+        "the chunk cache is read again for the next sample.",
+        "Chunks of one row make the file larger and reading all of it slower. A larger "
         "cache (h5py.File(path, rdcc_nbytes=…), at least a few chunks) helps where neighbouring "
         "rows are read together.",
     )
@@ -133,27 +133,24 @@ def _chunks(case: Case, storage: StorageSummary) -> Advice | None:
 
 def _row_groups(case: Case, storage: StorageSummary) -> Advice | None:
     """docs/causes.md, "Parquet, rows at random"."""
-    over = _over_read(case, storage, "parquet")
-    if over is None or not names_used(case) & _ROW_GROUPS:
+    if not names_used(case) & _ROW_GROUPS:
         return None
-    return case.change(code=_REGROUP, fetch=over.left).advise(
+    return _over_read(
+        case,
+        storage,
+        "parquet",
+        _REGROUP,
         "Write the Parquet file with small row groups",
-        "A Parquet row group is read and decoded as a whole for each row that is asked for. "
-        f"{over.text}",
-        over.evidence,
-        caveat="Small groups make reading all of it slower. Where memory holds the columns, "
+        "A Parquet row group is read and decoded as a whole for each row that is asked for.",
+        "Small groups make reading all of it slower. Where memory holds the columns, "
         "reading them once into arrays is faster still.",
     )
 
 
-class _OverRead(NamedTuple):
-    text: str
-    evidence: Evidence
-    left: tuple[float, float]
-
-
-def _over_read(case: Case, storage: StorageSummary, kind: str) -> _OverRead | None:
-    """Whether far more of containers of this kind is read or decoded than a sample uses."""
+def _over_read(
+    case: Case, storage: StorageSummary, kind: str, code: str, title: str, why: str, caveat: str
+) -> Advice | None:
+    """If far more of containers of this kind is read or decoded than a sample uses."""
     used, sample_us, read = sample_bytes(case), sample_time_us(case), storage.read_bytes_per_sample
     if not any(c.kind == kind for c in storage.containers) or not used or sample_us is None:
         return None
@@ -161,15 +158,17 @@ def _over_read(case: Case, storage: StorageSummary, kind: str) -> _OverRead | No
     # HDF5 reads what is in no chunks in full, rows that are smaller by so much at a time.
     a_call = (read or 0.0) / (storage.read_calls_per_sample or 1.0)
     whole = kind == "hdf5" and abs(a_call / SIEVE - 1) < 0.05
+    slow = sample_us >= max(LEAST_SAMPLE_US, used / LEAST_USED_BYTES_PER_US)
+    slow &= (_library_share(case, _CONTAINERS[kind].library) or 0.0) >= 0.5
+    chunked = kind != "hdf5" or 0 < (read or 0.0) < used
     if read is not None and not whole and read >= max(OVER_READ * used, LEAST_OVER_READ_BYTES):
         evidence = {"read a sample": size(read), **evidence, "read ÷ used": figure(read / used)}
-        text = f"{size(read)} are read for {size(used)} that are used."
-        return _OverRead(text, evidence, (0.04, 0.6))
-    by_library = (_library_share(case, _CONTAINERS[kind].library) or 0.0) >= 0.5
-    chunked = kind != "hdf5" or 0 < (read or 0.0) < used
-    if by_library and chunked and sample_us >= max(LEAST_SAMPLE_US, used / LEAST_USED_BYTES_PER_US):
-        return _OverRead(f"{size(used)} take {us(sample_us)}.", evidence, (0.05, 0.8))
-    return None
+        why, left = f"{why} {size(read)} are read for {size(used)} that are used.", (0.04, 0.6)
+    elif slow and chunked:
+        why, left = f"{why} {size(used)} take {us(sample_us)}.", (0.05, 0.8)
+    else:
+        return None
+    return case.change(code=code, fetch=left).advise(title, why, evidence, caveat=caveat)
 
 
 def _library_share(case: Case, library: str) -> float | None:

@@ -145,7 +145,9 @@ def examine(case: Case) -> Outcomes:
     padding, name, lines = _padding(case), collate_name(case), _hot_lines(case)
     cause, hot = _per_sample(lines) or (None, None)
     if cause is None:
-        hot = _innermost(lines)
+        # Of those that hold nearly the same samples, the innermost.
+        among = (each for each in lines if each.share.mid >= MOST_OF * lines[0].share.mid)
+        hot = min(among, key=lambda each: each.share.mid, default=None)
         cause = _of_line(case, hot) or _cause("\n".join(part.call), padding, hot)
     caveat = f"Compare its batches with those of {name} once: keep whatever else {name} does."
     where = f"in {name}" if hot is None else f"at {hot.place}"
@@ -226,15 +228,6 @@ def _hot_lines(case: Case) -> list[OwnLine]:
     lines = SourceLines(case.process, case.loader)
     found = own_lines(stage, [Part(name=part.name, helpers=(part.call,))], lines)
     return [each for each in found if each.share.mid >= STANDS_OUT]
-
-
-def _innermost(lines: list[OwnLine]) -> OwnLine | None:
-    """Of those that hold nearly the same samples."""
-    return min(
-        lines,
-        key=lambda each: (each.share.mid < MOST_OF * lines[0].share.mid, each.share.mid),
-        default=None,
-    )
 
 
 def _per_sample(lines: list[OwnLine]) -> tuple[_Cause, OwnLine] | None:

@@ -171,7 +171,12 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     floats = {each.dtype for each in case.inspection.leaves if "float" in (each.dtype or "")}
     only = {"": FLOAT32} if floats == {FLOAT32} else {}
     shapes = [(each, shape) for each in lines if (shape := _shape(each, below, only)) is not None]
-    shapes = [(each, shape) for each, shape in shapes if not _called_for(stage, each, shape)]
+    shapes = [
+        (each, shape)
+        for each, shape in shapes
+        # That takes long, not going through much.
+        if not (shape.key in (ALL, ONE_BY_ONE) and _calls_own(stage, each))
+    ]
     shapes = [each for each in _together(shapes, lambda shape: shape.key) if _stands_out(each[0])]
     inner = [each for each in shapes if not _around_another(stage, each, shapes)]
     worst = max(inner, key=lambda found: found[1].waste, default=None)
@@ -198,7 +203,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     elif worst is not None:
         yield _shaped(case, stage, *worst)
     elif (line is None or (other is not None and line.text == other.name)) and (
-        group := _better(lines)
+        group := _better(stage, lines)
     ):
         yield make_cheaper(case, "fetch", group, _sampled(stage, group.share), grows(case, "fetch"))
     elif line is not None:
@@ -231,17 +236,17 @@ def _stands_out(line: OwnLine) -> bool:
     return line.share.mid >= STANDS_OUT
 
 
-def _better(lines: list[OwnLine]) -> OwnLine | None:
+def _better(stage: CodeStage, lines: list[OwnLine]) -> OwnLine | None:
     """Lines that only stand out together, for which the same call is better."""
-    rows = ((each, row) for each in lines if (row := better_call(each.text, each.call)) is not None)
+    direct = (each for each in lines if not _calls_own(stage, each))
+    rows = ((each, row) for each in direct if (row := better_call(each.text, each.call)))
     alike = _together(rows, lambda row: row.title)
     return next((line for line, _ in alike if _stands_out(line)), None)
 
 
-def _called_for(stage: CodeStage, line: OwnLine, shape: Shape) -> bool:
-    """Whether a line takes long for an own function that it calls, not for going through much."""
-    least = MAIN_PART * line.share.mid
-    return shape.key in (ALL, ONE_BY_ONE) and own_called(stage, line.place) >= least
+def _calls_own(stage: CodeStage, line: OwnLine) -> bool:
+    """Whether a line takes long for an own function that it calls."""
+    return own_called(stage, line.place) >= MAIN_PART * line.share.mid
 
 
 def _around_another(stage: CodeStage, found: _Shaped, shapes: list[_Shaped]) -> bool:
@@ -251,7 +256,7 @@ def _around_another(stage: CodeStage, found: _Shaped, shapes: list[_Shaped]) -> 
     least, most = MAIN_PART * line.share.mid, line.share.mid
     others = [each for each, _ in shapes if each.method is not line.method]
     within = any(least <= each.share.mid <= most for each in others)
-    return within and not shape.waste and own_called(stage, line.place) >= least
+    return within and not shape.waste and _calls_own(stage, line)
 
 
 def _is_opener(case: Case, line: OwnLine) -> bool:

@@ -130,15 +130,18 @@ def read_batches(directory: Path, lanes: list[str], read: LaneSource) -> LaneCon
 
 
 def merge_lanes(contents: list[Columns], schema: Schema) -> Columns:
-    """Several lanes as one table, in order of `t_ns`."""
+    """Several lanes as one table, in order of `t_ns`. What was not measured takes no memory."""
     contents = [columns for columns in contents if columns.rows]
     if len(contents) < 2:
         return contents[0] if contents else Columns.empty(schema)
     order = np.argsort(np.concatenate([columns["t_ns"] for columns in contents]), kind="stable")
     arrays = {}
     for name in contents[0]:
-        whole = joined([columns[name] for columns in contents])
-        arrays[name] = whole[order] if whole.strides[0] else whole
+        parts = [columns[name] for columns in contents]
+        if any(part.strides[0] for part in parts):
+            arrays[name] = np.concatenate(parts)[order]
+        else:
+            arrays[name] = np.broadcast_to(parts[0][:1], len(order))
     return Columns(arrays, len(order))
 
 
@@ -171,38 +174,35 @@ def _unmeasured(f: Field, rows: int) -> Array:
 
 
 class ColumnsBuilder:
-    """Columns being filled, segment by segment, the newest first. A stretch without measured
-    values takes no memory."""
+    """Columns being filled from their ends, segment by segment, the newest first. Room that is not
+    filled takes no memory, nor does a column without measured values."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.rows = 0
-        self.parts: dict[str, list[Array]] = {f.name: [] for f in schema.fields}
+        self._room: dict[str, Array] = {}
 
     def add_before(self, records: Array) -> None:
-        names = records.dtype.names or ()
+        names, rows = records.dtype.names or (), self.rows + len(records)
         for f in self.schema.fields:
             found = records[f.name] if f.name in names else np.empty(0)
-            values = _unmeasured(f, len(records))
+            empty = _unmeasured(f, len(records))
             # One that was recorded as something else is not what this field means.
-            if (found.dtype, found.shape) == (values.dtype, values.shape) and np.any(found >= 0):
-                values = found.copy()
-            self.parts[f.name].insert(0, values)
-        self.rows += len(records)
+            known = (found.dtype, found.shape) == (empty.dtype, empty.shape) and np.any(found >= 0)
+            if f.name not in self._room and not known:
+                continue
+            room = self._room.get(f.name, empty[:0])
+            if len(room) < rows:
+                later = self._column(f)
+                self._room[f.name] = room = np.empty(2 * rows, empty.dtype)
+                room[len(room) - self.rows :] = later
+            room[len(room) - rows : len(room) - self.rows] = found if known else empty
+        self.rows = rows
+
+    def _column(self, f: Field) -> Array:
+        room = self._room.get(f.name)
+        return _unmeasured(f, self.rows) if room is None else room[len(room) - self.rows :]
 
     def columns(self) -> Columns:
-        """All rows that were added. The builder is empty afterwards."""
-        arrays = {
-            f.name: joined(self.parts.pop(f.name) or [_unmeasured(f, 0)])
-            for f in self.schema.fields
-        }
-        return Columns(arrays, self.rows)
-
-
-def joined(parts: list[Array]) -> Array:
-    """One array of several; one that holds the same value everywhere (not measured) takes no
-    memory."""
-    if all(part.strides[0] == 0 for part in parts):
-        rows = sum(map(len, parts))
-        return np.broadcast_to(next((p[:1] for p in parts if len(p)), parts[0]), rows)
-    return np.concatenate(parts)
+        """All rows that were added."""
+        return Columns({f.name: self._column(f) for f in self.schema.fields}, self.rows)

@@ -97,7 +97,13 @@ def read_run(
             if process.loaders and process.host is not None
         }
         samplers = [part for part in samplers if part.name.rpartition("-")[0] in hosts]
-    collates = _collates(processes)
+    # What tells a stack of collating from one of fetching.
+    collates: Collates = tuple(
+        (process.pid, loader.index, one)
+        for process in processes
+        for loader in process.loaders
+        if (one := collate_of(loader.inspection.collate, loader.config)) is not None
+    )
     systems = tuple(each(samplers, lambda part: _read_system(part, read, collates)))
     processes.sort(key=lambda p: (p.rank or 0, p.unix_ns or 0, p.pid))
     parts: tuple[Recorded, ...] = (*processes, *systems)
@@ -292,16 +298,6 @@ def _read_loader(
         tuning=tuning,
         device_steps=data.device_steps,
         made=data.made,
-    )
-
-
-def _collates(processes: list[ProcessRun]) -> Collates:
-    """What tells a stack of collating from one of fetching."""
-    return tuple(
-        (process.pid, loader.index, one)
-        for process in processes
-        for loader in process.loaders
-        if (one := collate_of(loader.inspection.collate, loader.config)) is not None
     )
 
 

@@ -181,6 +181,8 @@ KNOWN |= {"seen": "list", "kept": DEQUE, "seen" + CHANGES: "", "kept" + CHANGES:
         f"{STREAM}\nleft = list(self.all)\nwhile True:\n    taken = first(left)  # same\n    yield taken",
         f"{STREAM}\nleft = list(self.all)\nwhile True:\n    taken = first(left)  # -\n    left = less(left, taken)  # -\n    yield taken",
         f"{STREAM}\ntable = read(self.path)  # -\nfor line in open(self.path):\n    names = read(self.path)  # same\n    yield line",
+        f"{STREAM}\nwith open(self.path) as f:\n    while line := f.readline():\n        yield made(line)  # -",
+        f"{STREAM}\nf = open(self.path)\nwhile True:\n    row = f.read(8)  # -\n    yield made(row)  # -",
         f"{STREAM}\nfor line in open(self.path):\n    for v in parsed(line):\n        x = torch.cat([x, v])  # one by one\n    yield x",
     ],
 )
@@ -279,6 +281,8 @@ def test_an_argument_varies_if_a_call_gives_it_what_does() -> None:
     ]
     varying = [each.varying for each in linked(sources)]
     assert varying == [{"index"}, set(), set(), {"key"}, set(), {"path"}]
+    rows = ["def rows(self):", "    for line in self.lines:", "        yield parsed(line)"]
+    assert linked([[STREAM, "    yield from self.rows()"], rows])[1].varying == {"line"}
     twice = linked([*sources, ["def opened(other):", "    pass"]])
     assert twice[2].varying == {"path"}  # which of the two is called is not known
     shape = shape_of(linked(sources)[1], "return opened(path)")
