@@ -362,8 +362,9 @@ BETTER_CALLS = (
     ),
     Better(
         r"\b(?:grid_sample|interpolate|conv[123]d|avg_pool\w*|max_pool\w*)\(",
-        "Do this for the whole batch, on the device",
-        "move it from the data set to the training step, after the copy to the device.",
+        "Do this for the whole batch, on the device, or with a smaller kernel",
+        "move it to the training step, after the copy to the device; a kernel that is separable "
+        "(Gaussian, box) takes two passes of one dimension.",
         _HALF,
     ),
     Better(

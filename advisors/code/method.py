@@ -17,7 +17,7 @@ MOVES_ON = (
     *("integers", "permutation", "draw", "step", "grab", "retrieve", "fetchone", "fetchall"),
 )
 # Nobody of the program's own calls them, so what they get is not known.
-_ENTRIES = ("", "__getitem__", "__getitems__", "__iter__", "__call__")
+ENTRIES = ("", "__getitem__", "__getitems__", "__iter__", "__call__")
 _LOOPS = (ast.For, ast.While)
 _PASSES = 2  # a loop carries values back to its beginning
 
@@ -76,9 +76,9 @@ class Method:
                     self.varying |= {*bound_by(each), *grown_by(each)}
 
     def at(self, line: str) -> ast.stmt | None:
-        """The statement that this line is of, where it is the only such line."""
+        """The statement that this line is of, the first of several such lines."""
         places = [n for n, each in enumerate(self.source, 1) if each.strip() == line.strip()]
-        if len(places) != 1 or not line.strip():
+        if not places or not line.strip():
             return None
         found = [each for each in self.statements if each.lineno <= places[0] <= _last(each)]
         return found[-1] if found and not isinstance(found[-1], ast.FunctionDef) else None
@@ -104,7 +104,7 @@ def linked(sources: Iterable[Sequence[str]]) -> list[Method]:
     given: dict[str, set[str]] = {
         name: set()
         for call in (call for each in calls for call in each)
-        if named[name := own_function(call)] == 1 and name not in _ENTRIES
+        if named[name := own_function(call)] == 1 and name not in ENTRIES
     }
     while True:
         before = {name: {*found} for name, found in given.items()}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from .method import (
+    ENTRIES,
     MOVES_ON,
     Method,
     bound_by,
@@ -92,6 +93,7 @@ _SMALL = (
     *("bool", "round", "abs", "min", "max", "len", "range", "enumerate", "zip", "get", "add"),
     *("from_numpy", "as_tensor", "asarray", "array", "numpy", "unsqueeze", "reshape", "view"),
     *("mean", "std", "any", "all", "clip", "norm", "dot", "pow", "floor", "ceil", "median"),
+    *("tuple", "seek", "fromfile", "unpack", "unpack_from", "frombuffer", "calcsize"),
     *("extend", "tensor", "sqrt", "exp", "log", "sum", "isnan", "ord", "chr", "where", *_GROWS),
 )
 
@@ -383,6 +385,14 @@ def _same_for_every_sample(line: _Line) -> bool:
                         of = value  # what makes its results only when asked for them
                 parts.append([*ast.walk(of)])
     return any(_is_same(part, line) for part in parts)
+
+
+def same_each_time(method: Method, held: Mapping[str, str]) -> Shape | None:
+    """Whether all that this function does depends on nothing but `self` and constants."""
+    if method.function is None or method.varying or method.name in ENTRIES:
+        return None
+    line = _Line(method, method.function, held)
+    return _SAME if _is_same([*ast.walk(method.function)], line) else None
 
 
 def _is_same(nodes: list[ast.AST], line: _Line) -> bool:
@@ -721,8 +731,8 @@ def _made_smaller(line: _Line) -> str | None:
                 made |= bound
             case ast.Expr(value) if names_of(value) & made:
                 made |= {*grown_by(each)}
-            case _ if made & bound:  # something else from here on
-                return None
+            case _:  # something else from here on
+                made -= bound
     return None
 
 

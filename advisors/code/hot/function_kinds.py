@@ -248,7 +248,7 @@ FUNCTION_KINDS = (
         "npz",
         "reading .npz archives (zip, zlib)",
         (0.005, 0.35),  # "Compressed archives"
-        frames=r"numpy/lib/.*|python/zipfile.*",
+        frames=_NUMPY_FILES + r":.*|numpy/lib/_?format(?:_impl)?\.py:.*|python/zipfile.*",
         needs=(_NUMPY_FILES + ":(?:__getitem__|zipfile_factory)",),
         suffixes=(".npz",),
         instead_of=("npy", "compressed"),

@@ -64,7 +64,7 @@ from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.layouts.container_access import findings
 from ...code.layouts.kept import opener_of
 from ...code.shape_code import kinds_of, shape_code
-from ...code.shapes import ALL, CHANCE, FLOAT32, ONE_BY_ONE, Shape, shape_of
+from ...code.shapes import ALL, CHANCE, FLOAT32, ONE_BY_ONE, Shape, same_each_time, shape_of
 from ...schema.evidence import Evidence, count, percent, us
 from ...schema.gains import LEAST_GAIN
 from ...schema.report_model import CodeStage, Range
@@ -179,7 +179,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     ]
     shapes = [each for each in _together(shapes, lambda shape: shape.key) if _stands_out(each[0])]
     inner = [each for each in shapes if not _around_another(stage, each, shapes)]
-    worst = max(inner, key=lambda found: found[1].waste, default=None)
+    worst = max(inner, key=lambda found: found[1].waste, default=None) or _same(other, lines)
     if worst is not None and worst[1].waste:
         yield _shaped(case, stage, *worst)
         return
@@ -215,6 +215,17 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
             f"no function stands out inside fetch: the hottest, {other.name}, takes "
             f"{percent(other.share)} of it"
         )
+
+
+def _same(other: Unknown | None, lines: list[OwnLine]) -> _Shaped | None:
+    """The own function that takes most, if it gives the same for every sample."""
+    name = other.name.rpartition(".")[2] if other is not None else ""
+    line = next((each for each in lines if each.method.name == name), None)
+    shape = same_each_time(line.method, kinds_of(line.part)) if line is not None else None
+    if other is None or line is None or shape is None:
+        return None
+    share = Range(other.low, other.share, other.high)
+    return line._replace(line=name, text=other.name, place=other.place, share=share), shape
 
 
 def _shape(line: OwnLine, below: str, more: dict[str, str]) -> Shape | None:

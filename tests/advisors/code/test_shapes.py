@@ -6,7 +6,15 @@ import pytest
 
 from loaderscope.advisors.code.loop_fields import unread
 from loaderscope.advisors.code.method import Method, linked
-from loaderscope.advisors.code.shapes import CHANGES, DEQUE, FLOAT32, Shape, changing, shape_of
+from loaderscope.advisors.code.shapes import (
+    CHANGES,
+    DEQUE,
+    FLOAT32,
+    Shape,
+    changing,
+    same_each_time,
+    shape_of,
+)
 
 GETITEM = "def __getitem__(self, index):"
 STREAM = "def __iter__(self):"
@@ -177,6 +185,10 @@ KNOWN |= {"seen": "list", "kept": DEQUE, "seen" + CHANGES: "", "kept" + CHANGES:
         "def smooth(image, k=9):\nout = blurred(image)  # -\nkernel = made(K)  # same",
         "def frame(self, path, at):\nframes = []\nwhile True:\n    ok, image = capture.read(path)  # whole for a part `return frames[at]`\n"
         "    frames.append(image)\nreturn frames[at]",
+        "x, meta = warped(self.x[index], {})  # whole for a part `x = x[3:9]`\n"
+        "y, meta = warped(self.y[index], meta)\nx = x[3:9]\nreturn x, y",
+        "if index:\n    for k, v in self.ids.items():\n        y[x == k] = v  # one by one\n"
+        "else:\n    for k, v in self.ids.items():\n        y[x == k] = v",
         # What a stream does in its loop is done for each sample, unless the loop carries it along.
         f"{STREAM}\nleft = list(self.all)\nwhile True:\n    taken = first(left)  # same\n    yield taken",
         f"{STREAM}\nleft = list(self.all)\nwhile True:\n    taken = first(left)  # -\n    left = less(left, taken)  # -\n    yield taken",
@@ -268,6 +280,25 @@ def test_what_depends_on_one_of_several_arguments(used: str, key: str) -> None:
     said(f"{call}\n{bank}  # {key}\nout = filtered(wave, bank)  # -\nreturn out")
     said(f"{call}\nbank = made(rate, random.random())  # -\nreturn bank")
     said(f"def __call__(self, rate):\n{used.replace('wave', '1')}\n{bank}  # -")
+
+
+@pytest.mark.parametrize(
+    ("function", "same"),
+    [
+        ("def special(self):\n    return list(dict.fromkeys(self.first + self.more))", True),
+        ("def table():\n    return [parsed(line) for line in open(PATH)]", True),
+        ("def special(self, key):\n    return list(self.first)", False),
+        ("def __call__(self):\n    return list(self.first)", False),
+        ("def special(self):\n    return self.first", False),  # it does nothing
+        ("def special(self):\n    return random.choice(list(self.first))", False),
+        ("def special(self):\n    return self.counted()", False),
+        ("def special(self):\n    return list(self.seen)", False),
+    ],
+)
+def test_a_function_that_gives_the_same_each_time(function: str, same: bool) -> None:
+    method = Method(function.split("\n"), varying=None)
+    shape = same_each_time(method, {f"seen{CHANGES}": ""})
+    assert (shape is not None and shape.key == "same") is same
 
 
 def test_an_argument_varies_if_a_call_gives_it_what_does() -> None:

@@ -265,10 +265,10 @@ class Columned(Plain):
         return targets[index]
 
 
-def test_jpeg_that_is_made_small_afterwards_is_stored_small(tmp_path: Path) -> None:
+def test_jpeg_that_is_made_small_afterwards_is_decoded_small(tmp_path: Path) -> None:
     stacks = ((f"{GETITEM} > {PIL}", 60), (f"{GETITEM} > {JPEG}", 5), (RESIZE, 35))
     small, whole = (advice(NAME, seen(case(tmp_path), *stacks[:count])) for count in (3, 2))
-    assert "size that is used" in small.title and "draft" in small.code
+    assert "while decoding" in small.title and "draft" in small.code
     assert "faster decoder" in whole.title
 
 

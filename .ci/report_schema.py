@@ -1,6 +1,6 @@
 """Writes the JSON schema of a report, from the dataclasses themselves.
 
-python docs/report_schema.py docs/report-schema.json
+python .ci/report_schema.py docs/report-schema.json
 """
 
 from __future__ import annotations
