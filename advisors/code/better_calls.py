@@ -721,6 +721,12 @@ BETTER_CALLS = (
         _SOME,
     ),
     Better(
+        r"==.*\.(?:any|all|max|sum)\(",
+        "Look rows up in a set or a sorted array instead of comparing with all",
+        "give each row one integer; np.searchsorted, a set or a mask finds it.",
+        _LITTLE,
+    ),
+    Better(
         r"\.(?:mean|std|var|min|max|sum)\(",
         "Compute the statistics of a sample once, and store them",
         "an array of all means and deviations, made before training; or normalise the batch on the "

@@ -58,7 +58,9 @@ _OF_ALL = (
 )
 _WEIGHED = ("p", "weights", "cum_weights")  # by these, drawing one goes through all
 # Calls whose result depends on all values that they are given: no part of it is made alone.
-_OF_WHOLE = re.compile(r"\b(?:\w*unique|\w*sort|sorted|cum\w+|i?r?fft\w*|svd|eig\w*|median)\b")
+_OF_WHOLE = re.compile(
+    r"\b(?:\w*unique|\w*sort|sorted|cum\w+|i?r?fft\w*|svd|eig\w*|median|\w*nonzero|argwhere)\b"
+)
 # Another for each sample.
 _INDEX = re.compile(r"^(?:i|idx|index|item|key|\w*(?:path|file|name|url))$")
 MANY = 1000  # a collection of so many is not gone through for each sample

@@ -37,7 +37,7 @@ from ...case.fetching import waited_on
 from ...code.better_calls import Better, better_call
 from ...code.by_hand import grows, make_cheaper
 from ...code.collating import done_per_sample, tensor_of_list
-from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT
+from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT, own_called
 from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.loader_code import DROP, loader_code
 from ...code.loader_form import collate_name, config_text, drawing_sampler, is_default_collate
@@ -143,12 +143,18 @@ def examine(case: Case) -> Outcomes:
         )
         return
     padding, name, lines = _padding(case), collate_name(case), _hot_lines(case)
+    stage = case.code_stage("collate")
     cause, hot = _per_sample(lines) or (None, None)
     if cause is None:
         # Of those that hold nearly the same samples, the innermost.
         among = (each for each in lines if each.share.mid >= MOST_OF * lines[0].share.mid)
-        hot = min(among, key=lambda each: each.share.mid, default=None)
-        cause = _of_line(case, hot) or _cause("\n".join(part.call), padding, hot)
+        hot = min(
+            among,
+            key=lambda each: own_called(stage, each.place) if stage is not None else 0.0,
+            default=None,
+        )
+        source = hot.method.source if hot is not None else part.call
+        cause = _of_line(case, hot) or _cause("\n".join(source), padding, hot)
     caveat = f"Compare its batches with those of {name} once: keep whatever else {name} does."
     where = f"in {name}" if hot is None else f"at {hot.place}"
     if cause is None:

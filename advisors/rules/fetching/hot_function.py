@@ -174,8 +174,8 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     shapes = [
         (each, shape)
         for each, shape in shapes
-        # That takes long, not going through much.
-        if not (shape.key in (ALL, ONE_BY_ONE) and _calls_own(stage, each))
+        # That takes long, not going through much, unless it is one element of a table.
+        if shape.waste or shape.key not in (ALL, ONE_BY_ONE) or not _calls_own(stage, each)
     ]
     shapes = [each for each in _together(shapes, lambda shape: shape.key) if _stands_out(each[0])]
     inner = [each for each in shapes if not _around_another(stage, each, shapes)]
