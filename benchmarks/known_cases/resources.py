@@ -86,10 +86,10 @@ class Hoarding(Dataset):
         self.kept: dict[int, torch.Tensor] = {}
 
     def __len__(self) -> int:
-        return 4 * 1600
+        return 4 * 6_000
 
     def __getitem__(self, index: int) -> torch.Tensor:
-        sample = torch.ones(16_000)
+        sample = torch.ones(6_000)
         if self.keep:
             self.kept[index] = sample
         return sample[:64]

@@ -3,7 +3,8 @@
 What it looks for
     Memory that only one worker holds (USS) rising by more than 1 MB per minute (LEAST_SLOPE) and
     more than 50 MB in all (LEAST_GROWTH), nearly without a fall (MONOTONE), over the second half of
-    that worker's life; without a long list of Python objects, for at least 20 s (WARM_S) of it.
+    that worker's life; without a long list of Python objects, only of those that live for at least
+    30 s (WARM_S).
 
 Why it matters
     A forked worker shares the parent's memory until it writes to it, and reading a Python object
@@ -46,7 +47,7 @@ LEAST_SLOPE = 1_000_000 / 60  # bytes a second: what fills 16 GB in eleven days
 LEAST_GROWTH = 50_000_000
 MONOTONE = 0.8  # of the steps between samples do not fall
 LEAST_SAMPLES = 4
-WARM_S = 20.0  # caches and allocators grow for so long where no list explains it
+WARM_S = 30.0  # caches and allocators grow for so long where no list explains it
 LONG = 100_000
 HEAVY_BYTES = 10_000_000
 
@@ -73,7 +74,8 @@ def examine(case: Case) -> Outcomes:
     room, where = _room(case)
     heavy = heavy_attributes(case.dataset or Part(), HEAVY_BYTES, LONG)
     lists = [held for held in heavy if held.attribute.kind not in ("ndarray", "dataframe")]
-    if not lists and worst.seconds < WARM_S:
+    lived = max(np.ptp(process["t_ns"][rows]) / 1e9 for rows in worker_rows(case))
+    if not lists and lived < WARM_S:
         return
     cause = "No long Python list was found in the data set: look for a cache or for kept tensors."
     if lists:

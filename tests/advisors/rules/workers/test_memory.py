@@ -62,7 +62,7 @@ test_memory_is_silent = silent(
     {"uss": lambda n: 100 * MB + n * MB // 2},  # less than 50 MB in all
     {"uss": lambda n: 100 * MB + (n % 7) * 60 * MB},  # up and down
     {"uss": lambda n: None},  # not measured
-    {"attributes": (), "seconds": 30},  # no list, and not for long
+    {"attributes": (), "seconds": 25},  # no list, and not for long
     {"uss": lambda n: 100 * MB + n * 40 * MB if n < 3 else None},  # too few samples
 )
 
