@@ -33,6 +33,9 @@ def report_schema() -> dict[str, Any]:
     for definition in definitions.values():
         if "description" in definition:  # Python 3.13 and later keep no indentation
             definition["description"] = inspect.cleandoc(definition["description"])
+        for value in definition.get("properties", {}).values():
+            if value.get("default") == {}:  # msgspec 0.23 and later
+                del value["default"]
     for name, field, comment in _comments():
         definitions[name]["properties"][field]["description"] = comment
     definitions["Report"]["properties"]["schema"] = {"const": SCHEMA}

@@ -12,6 +12,7 @@ from loaderscope.advisors.code.better_calls import BETTER_CALLS, better_call
 # it is compiled; it tells where the line does not), words of the title.
 LINES = """
 y = np.vectorize(scale)(hu) | | whole array
+hits = (self.triples[None] == rows[:, None]).all(-1) | | set or a sorted array
 wet = np.convolve(dry, room) | numpy's convolve | FFT
 rows = np.random.choice(n, k, replace=False) | | without permuting all
 rows = np.random.choice(n, k, replace=False, p=weights) | | Draw with NumPy
