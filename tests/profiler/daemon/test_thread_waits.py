@@ -163,13 +163,14 @@ def test_of_a_process_that_has_ended_nothing_is_known():
 def test_each_stack_is_paired_with_what_its_thread_did_then(tmp_path):
     """A thread that alternates every few milliseconds between what is known of its lines."""
     code = """
-        def sleeps(): time.sleep(0.003)
-        def computes(): spin(0.003)
+        def sleeps(): time.sleep(0.006)
+        def computes(): spin(0.006)
         def locks():
             with lock: pass
         def hold():
             while True:
-                with lock: time.sleep(0.002)
+                with lock: time.sleep(0.012)
+                time.sleep(0.001)  # a lock is not fair: who takes it again at once may keep it
         lock = fork.Lock()
         aside(hold)
         ready()
