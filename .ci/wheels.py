@@ -44,7 +44,7 @@ from torch.utils.data import DataLoader, Dataset
 
 class Rows(Dataset):
     def __init__(self):
-        self.x = torch.rand(60_000, 8)
+        self.x = torch.rand(400_000, 8)  # epochs too short are not tuned
 
     def __len__(self):
         return len(self.x)
@@ -55,7 +55,7 @@ class Rows(Dataset):
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    for epoch in range(3):
+    for epoch in range(2):
         for x in DataLoader(Rows(), batch_size=100, shuffle=True):
             x.sum()
 """
@@ -66,7 +66,7 @@ TRIED = (
     ("run train.py", r"Rows"),
     ("report --full", r"Where each batch.s time goes"),
     ("report --format json", r'"schema"'),
-    ("tune train.py", r"Rows(: | is not tuned: its epochs take less)"),
+    ("tune train.py", r"Rows: "),
     ("list", r"finished"),
     ("doctor", r"hot path: compiled"),
 )

@@ -47,7 +47,7 @@ def paste(edits: Edits, site: Site, arguments: Arguments, code: str) -> None:
             re.sub(rf"\b{each.name}\b", new[each.name], text.with_names(each, new), count=1)
             for each in made
         )
-        _put_above(edits, site, [*lines])
+        _put_above(edits, site, lines)
     used = names_of(*made, *(ast.parse(value) for value in given.values()))
     for each in imports:
         _import(edits, source, each, used)

@@ -219,6 +219,7 @@ def _setting(w: Workload, plan: Plan, more_tasks: bool) -> Setting:
         cpus=plan.cpus,
         compute_weight=max(1.0, w.compute_cores or 1.0),
         start_ns=start * plan.factor("startup") + w.draw_ns * plan.factor("draw"),
+        # A worker's is part of its start; without workers, it is fetching itself.
         cold_ns=0.0
         if plan.persistent_workers
         else w.cold_ns * plan.factor("startup" if w.num_workers else "fetch"),

@@ -47,7 +47,7 @@ FUNCTION_KINDS = (
         title="Shrink the JPEG pictures while decoding (draft), or store them small",
         why="Most of what it decodes is thrown away by the resizing that follows.",
         caveat="Made small once, pictures are compressed twice; pixels differ a little. draft() "
-        "halves sizes, no more.",
+        "divides sizes by 2, 4 or 8.",
         code=words(
             '# picture.draft("RGB", size) right after Image.open decodes no more than twice the '
             "size, at\n#     {here}\n"

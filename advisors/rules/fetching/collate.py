@@ -143,16 +143,9 @@ def examine(case: Case) -> Outcomes:
         )
         return
     padding, name, lines = _padding(case), collate_name(case), _hot_lines(case)
-    stage = case.code_stage("collate")
     cause, hot = _per_sample(lines) or (None, None)
     if cause is None:
-        # Of those that hold nearly the same samples, the innermost.
-        among = (each for each in lines if each.share.mid >= MOST_OF * lines[0].share.mid)
-        hot = min(
-            among,
-            key=lambda each: own_called(stage, each.place) if stage is not None else 0.0,
-            default=None,
-        )
+        hot = _innermost(case, lines)
         source = hot.method.source if hot is not None else part.call
         cause = _of_line(case, hot) or _cause("\n".join(source), padding, hot)
     caveat = f"Compare its batches with those of {name} once: keep whatever else {name} does."
@@ -234,6 +227,15 @@ def _hot_lines(case: Case) -> list[OwnLine]:
     lines = SourceLines(case.process, case.loader)
     found = own_lines(stage, [Part(name=part.name, helpers=(part.call,))], lines)
     return [each for each in found if each.share.mid >= STANDS_OUT]
+
+
+def _innermost(case: Case, lines: list[OwnLine]) -> OwnLine | None:
+    """Of those that hold nearly the same samples, the one that calls least of the user's code."""
+    stage = case.code_stage("collate")
+    if stage is None:
+        return None
+    among = (each for each in lines if each.share.mid >= MOST_OF * lines[0].share.mid)
+    return min(among, key=lambda each: own_called(stage, each.place), default=None)
 
 
 def _per_sample(lines: list[OwnLine]) -> tuple[_Cause, OwnLine] | None:

@@ -174,12 +174,13 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     shapes = [
         (each, shape)
         for each, shape in shapes
-        # That takes long, not going through much, unless it is one element of a table.
+        # Not where an own function takes the time, except for each element of a table.
         if shape.waste or shape.key not in (ALL, ONE_BY_ONE) or not _calls_own(stage, each)
     ]
     shapes = [each for each in _together(shapes, lambda shape: shape.key) if _stands_out(each[0])]
     inner = [each for each in shapes if not _around_another(stage, each, shapes)]
-    worst = max(inner, key=lambda found: found[1].waste, default=None) or _same(other, lines)
+    inner += _same(other, lines)
+    worst = max(inner, key=lambda found: found[1].waste, default=None)
     if worst is not None and worst[1].waste:
         yield _shaped(case, stage, *worst)
         return
@@ -217,15 +218,15 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         )
 
 
-def _same(other: Unknown | None, lines: list[OwnLine]) -> _Shaped | None:
+def _same(other: Unknown | None, lines: list[OwnLine]) -> Iterator[_Shaped]:
     """The own function that takes most, if it gives the same for every sample."""
-    name = other.name.rpartition(".")[2] if other is not None else ""
-    line = next((each for each in lines if each.method.name == name), None)
-    shape = same_each_time(line.method, kinds_of(line.part)) if line is not None else None
-    if other is None or line is None or shape is None:
-        return None
-    share = Range(other.low, other.share, other.high)
-    return line._replace(line=name, text=other.name, place=other.place, share=share), shape
+    if other is None or not other.own:
+        return
+    name, share = other.name.rpartition(".")[2], Range(other.low, other.share, other.high)
+    for each in lines:
+        if each.method.name == name and (shape := same_each_time(each.method, kinds_of(each.part))):
+            yield each._replace(line=name, text=other.name, place=other.place, share=share), shape
+            return
 
 
 def _shape(line: OwnLine, below: str, more: dict[str, str]) -> Shape | None:

@@ -53,12 +53,13 @@ HEAVY_BYTES = 10_000_000
 
 
 class Growth(NamedTuple):
-    """Of a worker: bytes a second, bytes in all, bytes at the end, seconds."""
+    """Of a worker: bytes a second, bytes in all, bytes at the end, seconds; seconds it lived."""
 
     slope: float
     grown: float
     last: float
     seconds: float
+    lived: float
 
 
 def examine(case: Case) -> Outcomes:
@@ -74,8 +75,7 @@ def examine(case: Case) -> Outcomes:
     room, where = _room(case)
     heavy = heavy_attributes(case.dataset or Part(), HEAVY_BYTES, LONG)
     lists = [held for held in heavy if held.attribute.kind not in ("ndarray", "dataframe")]
-    lived = max(np.ptp(process["t_ns"][rows]) / 1e9 for rows in worker_rows(case))
-    if not lists and lived < WARM_S:
+    if not lists and max(each.lived for each in found) < WARM_S:
         return
     cause = "No long Python list was found in the data set: look for a cache or for kept tensors."
     if lists:
@@ -117,6 +117,7 @@ def examine(case: Case) -> Outcomes:
 def _growth(process: Columns, rows: Rows) -> Growth | None:
     """By USS. That is costly to read and may be known twice only: then RSS has to grow as well.
     Over the second half, or all of it where that would be too few samples."""
+    lived = float(np.ptp(process["t_ns"][rows])) / 1e9
     uss, name = measured(process["uss_bytes"][rows]), "uss_bytes"
     if len(uss) < LEAST_SAMPLES:
         if len(uss) < 2 or uss[-1] - uss[0] < LEAST_GROWTH:
@@ -130,7 +131,7 @@ def _growth(process: Columns, rows: Rows) -> Growth | None:
     half = len(used) // 2
     # Medians, which a few wild samples do not move.
     more, later = (np.median(each[half:]) - np.median(each[:half]) for each in (used, t))
-    found = Growth(more / max(later, 1e-9), used[-1] - used[0], used[-1], t[-1] - t[0])
+    found = Growth(more / max(later, 1e-9), used[-1] - used[0], used[-1], t[-1] - t[0], lived)
     rising = np.mean(np.diff(used) >= 0) >= MONOTONE
     grows = rising and found.slope >= LEAST_SLOPE and found.grown >= LEAST_GROWTH
     return found if grows else None

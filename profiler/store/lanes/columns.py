@@ -189,10 +189,10 @@ class ColumnsBuilder:
             empty = _unmeasured(f, len(records))
             # One that was recorded as something else is not what this field means.
             known = (found.dtype, found.shape) == (empty.dtype, empty.shape) and np.any(found >= 0)
-            if f.name not in self._room and not known:
+            room = self._room.get(f.name)
+            if room is None and not known:
                 continue
-            room = self._room.get(f.name, empty[:0])
-            if len(room) < rows:
+            if room is None or len(room) < rows:
                 later = self._column(f)
                 self._room[f.name] = room = np.empty(2 * rows, empty.dtype)
                 room[len(room) - self.rows :] = later

@@ -90,6 +90,17 @@ def test_a_long_pause_is_not_the_end_of_workers(tmp_path, pause_ms, stop_ms):
     assert found.measured_batch_ns == pytest.approx((90 + 12 * 9 + stop_ms) * MS / 12, rel=0.01)
 
 
+def test_a_first_fetch_that_is_long_in_each_epoch_counts_without_workers(tmp_path: Path) -> None:
+    rows, epochs, t = [], [], T0
+    for number in range(4):
+        some = loop(12, 10, 5, fetch_ns=8 * MS, epoch=number, start_ns=t)
+        some[0]["fetch_ns"] = 100 * MS
+        rows += some
+        epochs.append({**epoch_row(some), "t_iter_ns": t})
+        t = epochs[-1]["t_end_ns"] + MS
+    assert workload(tmp_path, rows, epochs=epochs).cold_ns == pytest.approx(92 * MS)
+
+
 def test_the_length_of_an_epoch_that_has_not_ended(tmp_path: Path) -> None:
     rows = loop(50, 10, 5, fetch_ns=8 * MS)
     epochs = [{**epoch_row(rows), "how": -1, "batches": 0}]

@@ -336,6 +336,31 @@ def test_an_own_function_is_named_with_its_hottest_line_and_a_bound(tmp_path: Pa
     assert asked(made)[-1]["fetch"] == pytest.approx((1 - 0.978, 1 - 0.888), abs=1e-3)
 
 
+class Special(Plain):
+    def __getitem__(self, index: int) -> Any:
+        return self.load(), index
+
+    def load(self) -> Any:
+        found = {}
+        for name in list(self.names):
+            found[name] = 1
+        return found
+
+
+@pytest.mark.parametrize(
+    ("below", "title"),
+    [
+        (f"Special.load {OWN}:12", "Do once what is the same for every sample: Special.load"),
+        ("Store.load site/store/a.py:2", "Make this cheaper"),  # not that of the data set
+    ],
+)
+def test_an_own_function_that_gives_the_same_each_time(tmp_path, below, title):
+    stacks = ((f"{GETITEM} > {below}", 35), (f"{GETITEM} > {below.replace('12', '13')}", 39))
+    made = seen(case(tmp_path, Special()), *stacks, (GETITEM, 26), text="return self.load(), index")
+    texts = {12: "found[name] = 1", 13: "return found"}  # neither line says so by itself
+    assert advice(NAME, with_texts(made, texts)).title.startswith(title)
+
+
 def test_where_nothing_stands_out_that_is_said(tmp_path: Path) -> None:
     stacks = [(f"{GETITEM} > step{n} {OWN}:{60 + n}", 10) for n in range(10)]
     reason = unmeasured(NAME, seen(case(tmp_path), *stacks))
