@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...profiler.store.inspection import Part
 from ...profiler.store.run.run import LoaderRun
 from ...profiler.store.sampled_fetches import SampledFetches
@@ -118,6 +120,22 @@ def few_files(loader: LoaderRun) -> bool:
         return False
     files = named or looks.distinct / max(1, loader.num_workers)
     return files * MANY <= (length if length is not None else looks.samples)
+
+
+def opens_of_a_file(loader: LoaderRun) -> float | None:
+    """About how often an epoch opens each file, if it draws in random order; None if not known.
+
+    Of n opens of N files drawn at random, N (1 - e^(-n/N)) are of different files (the expected
+    number of occupied cells); N is what gives as many as were seen.
+    """
+    looks, length = loader.looks, length_of(loader)
+    counted = looks.opens and looks.opens == looks.distinct + looks.reopened
+    if not counted or not length or loader.config.get("shuffle") is not True:
+        return None
+    of_all, alike = length * looks.opens / looks.samples, max(1, loader.num_workers)
+    files = np.geomspace(max(1.0, of_all), looks.distinct / alike, 200)
+    seen = files * -np.expm1(-looks.opens / alike / files)
+    return of_all / float(files[np.argmin(abs(seen - looks.distinct / alike))])
 
 
 def dataset_bytes(loader: LoaderRun) -> tuple[float | None, str]:

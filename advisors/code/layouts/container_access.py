@@ -9,15 +9,22 @@ row groups, a plain file 6 to 12 µs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...case.advice import Advice
 from ...case.case import Case
-from ...case.fetching import core_wait_share, names_used, sample_bytes, sample_time_us
+from ...case.fetching import (
+    MAIN_PART,
+    core_wait_share,
+    names_used,
+    sample_bytes,
+    sample_time_us,
+)
 from ...schema.evidence import Evidence, figure, percent, size, us
 from ...schema.report_model import StorageSummary
-from ...storage.files import SUFFIXES, few_files, length_of, main_suffix
+from ...storage.files import SUFFIXES, few_files, length_of, main_suffix, opens_of_a_file
 from .kept import kept_code, opener_of
 
 # Read at least so many times what a sample uses: docs/causes.md, "HDF5 and Zarr chunks".
@@ -66,10 +73,19 @@ _REGROUP = """\
 #     pq.write_table(pq.read_table(path), target, row_group_size=64)
 """
 
+_ONCE_EACH = """\
+# By hand: read all files once before training, and keep what samples use of them in one array
+# (np.save, then np.load(path, mmap_mode="r")); or keep the last ones (functools.lru_cache) in each
+# worker, and draw the samples of a file together
+"""
+# From here on, reading a file for each of its samples is worth a step.
+OFTEN = 3.0
+_READS = re.compile(r"(?:open|load|read|from_?file)\w*\(")
+
 
 def findings(case: Case, storage: StorageSummary) -> Iterator[Advice]:
     """What to change in how containers are read, the costliest first."""
-    finders = (_reopened, _chunks, _row_groups)
+    finders = (_reopened, _repeated, _chunks, _row_groups)
     yield from filter(None, (find(case, storage) for find in finders))
 
 
@@ -111,6 +127,24 @@ def _reopened(case: Case, storage: StorageSummary) -> Advice | None:
         {**evidence, "fetch a sample": us(sample_us)},
         caveat="Open it in the worker, never in __init__: a handle shared by forked workers gives "
         "corrupt data.",
+        effort="a few lines",
+    )
+
+
+def _repeated(case: Case, storage: StorageSummary) -> Advice | None:
+    """Of files that each are opened for several samples."""
+    times, stage = opens_of_a_file(case.loader), case.code_stage("fetch")
+    lines = stage.lines if stage is not None else ()
+    shares = (each.total_share for each in lines if _READS.search(each.text or ""))
+    share = max(shares, default=0.0)
+    if times is None or times < OFTEN or share < MAIN_PART:
+        return None
+    opened = figure(storage.opens_per_sample or 0.0, "files")
+    return case.change(code=_ONCE_EACH, fetch=(1 / times, 1 - share / 2)).advise(
+        "Read each file once, not for each of its samples",
+        f"Each sample opens {opened}, and an epoch opens each file about {times:.0f} times.",
+        {"opened a sample": opened, "lines that open them": percent(share, "of fetch")},
+        caveat="What is kept takes memory, or space on the disk.",
         effort="a few lines",
     )
 

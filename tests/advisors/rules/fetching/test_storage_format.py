@@ -13,9 +13,11 @@ from torch.utils.data import DataLoader
 
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.schema.report_model import Code, CodeStage
+from loaderscope.advisors.storage.files import opens_of_a_file
 from loaderscope.profiler.store.sampled_fetches import SampledFetches
 from rule_cases import advice, asked, outcomes, rejection, shown, unmeasured
 from silence import silent
+from stack_cases import OWN, seen
 from storage_cases import looks_of, stored_case
 from stored_sets import InDatabase, InTar, InZip, Listed, Rows, Table
 
@@ -150,6 +152,33 @@ def test_compressed_chunks_show_in_the_stacks(tmp_path: Path) -> None:
     assert outcomes(NAME, before) == []
     stage = CodeStage(100, None, (), (), {"h5py": 0.9, "numpy": 0.1}, ())
     assert "chunk" in advice(NAME, with_code(before, stage)).title
+
+
+@pytest.mark.parametrize(
+    ("distinct", "workers", "times"), [(982, 0, 10), (3297, 0, 1), (1729, 2, 10)]
+)
+def test_files_that_many_samples_open_are_to_be_read_once(tmp_path, distinct, workers, times):
+    looks = looks_of(".npz", opens=4000, distinct=distinct, idle=0.0, disk=0)
+    made = case(tmp_path, Plain(".npz"), looks, idle=0.0)
+    made = replace(
+        made, loader=replace(made.loader, config={**made.config, "num_workers": workers})
+    )
+    assert opens_of_a_file(made.loader) == pytest.approx(times, rel=0.05)
+    stacks = (f"Plain.__getitem__ {OWN}:41", 80), (f"Plain.__getitem__ {OWN}:42", 20)
+    opening = seen(made, *stacks, text="return np.load(path)")
+    titles = [each.title for each in outcomes(NAME, opening)]
+    assert ("Read each file once, not for each of its samples" in titles) is (times > 3)
+    if times > 3:
+        assert "opens each file about 10 times" in advice(NAME, opening).why
+    other = seen(made, *stacks, text="return np.fft.rfft(self.values)")
+    assert not any("once" in each.title for each in outcomes(NAME, other))
+
+
+def test_how_often_files_are_opened_is_known_of_random_order_alone(tmp_path: Path) -> None:
+    looks = looks_of(".npz", opens=4000, distinct=982)
+    assert opens_of_a_file(case(tmp_path, Plain(".npz"), looks, shuffle=False).loader) is None
+    more = looks_of(".npz", opens=4000, distinct=982, reopened=10)  # not all paths were kept
+    assert opens_of_a_file(case(tmp_path / "more", Plain(".npz"), more).loader) is None
 
 
 def with_code(before: Case, stage: CodeStage) -> Case:
