@@ -3,7 +3,8 @@
 What it looks for
     A map-style data set without `__getitems__` whose samples take less than 50 µs each (SAMPLE_US;
     200 µs if its source shows nothing but array lookups, LOOK_UP_US), fetched and collated one by
-    one, if that causes at least half of all waiting (MAIN_PART). The source of `__getitem__` is
+    one, if that causes at least half of all waiting (MAIN_PART). Of samples computed from arrays
+    in many small steps, as stacks show, also up to 200 µs. The source of `__getitem__` is
     read, not run: every use of the index must be a lookup in a tensor, an array or a list that the
     data set holds.
 
@@ -47,6 +48,7 @@ from ...code.batched.drawn import own_collate, whole_epochs
 from ...code.batched.getitems_code import Batched, batched_form
 from ...code.batched.hugging_face import hugging_face_code, is_hugging_face
 from ...code.batched.look_up_cost import COLLATED_US, look_up_us
+from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT
 from ...code.loader_code import dataset_class
 from ...code.loader_form import form_of
 from ...schema.evidence import Evidence, count, percent, times, us
@@ -65,6 +67,8 @@ CALL_US = 15.0
 INDEX_US = (0.3, 3.0)
 # What remains of fetching and collating where somebody writes the lookup of whole batches.
 AT_ONCE = (0.02, 0.5)
+# In own lines themselves, of what stacks of fetching show.
+MOST_OWN = 0.7
 TITLE = "Fetch each batch with one lookup, not sample by sample"
 
 _TABLES = ("dataframe", "hdf5", "arrow", "hf", "zarr", "lmdb")
@@ -96,7 +100,8 @@ def examine(case: Case) -> Outcomes:
     except NotArrays as reason:
         # Rows of a DataFrame have a remedy of their own: see hot-function.
         known = held(case, "dataframe") is not None and case.code_stage("fetch") is not None
-        if sample_us < SAMPLE_US and not (known or own_collate(case)):
+        looked_up = sample_us < SAMPLE_US and not (known or own_collate(case))
+        if looked_up or (sample_us < LOOK_UP_US and _many_small_steps(case)):
             yield _by_hand(case, sample_us, evidence, reason)
         return
     if sample_us < LOOK_UP_US:
@@ -111,6 +116,16 @@ def _fetched_one_by_one(case: Case) -> bool:
         return True  # its __getitems__ gives rows
     inner, _ = in_subsets(dataset)  # the __getitems__ of a subset only asks the set inside
     return not inner.getitems and not (inner is dataset and config.get("getitems"))
+
+
+def _many_small_steps(case: Case) -> bool:
+    """Whether samples are computed from arrays in memory, in lines of which none stands out and
+    below which hardly anything but C code runs: what such lines cost is a call each."""
+    stage = case.code_stage("fetch")
+    if stage is None or stage.samples < LEAST_SAMPLES or held(case, "tensor", "ndarray") is None:
+        return False
+    own = [each.share for each in stage.lines if each.own]
+    return max(own, default=1.0) < STANDS_OUT and sum(own) >= MOST_OWN
 
 
 def _rows(case: Case) -> float:
@@ -156,8 +171,11 @@ def _advice(case: Case, form: Batched, sample_us: float, evidence: Evidence) -> 
 
 def _by_hand(case: Case, sample_us: float, evidence: Evidence, reason: NotArrays) -> Advice:
     name = dataset_class(case, "the data set")
-    code = f"# By hand: give {name} a __getitem__ that takes a tensor of indices, and use\n"
-    change = case.change(code=f"{code}# batch_size=None\n", fetch=AT_ONCE, collate=AT_ONCE)
+    code = (
+        f"# By hand: give {name} a __getitem__ that takes a tensor of indices, and use\n"
+        "# batch_size=None; or let collate_fn do for the batch what __getitem__ does for a sample\n"
+    )
+    change = case.change(code=code, fetch=AT_ONCE, collate=AT_ONCE)
     return change.advise(
         f"{TITLE}, by hand",
         f"A sample of {name} takes only {us(sample_us)}, and a batch asks for "

@@ -14,9 +14,10 @@ from torch.utils.data import DataLoader, SequentialSampler, Subset, TensorDatase
 
 from loaderscope.advisors.case.case import Case
 from loaderscope.profiler.store.inspection import Leaf
-from rule_cases import FakeWhatIf, advice, asked, case_of, ran, rejection, shown
+from rule_cases import FakeWhatIf, advice, asked, case_of, outcomes, ran, rejection, shown
 from rule_rows import US, rows_of
 from silence import silent
+from stack_cases import OWN, seen
 from stored_sets import Sized
 from written_sets import with_getitem
 
@@ -123,6 +124,17 @@ def test_cheap_samples_that_are_more_than_looked_up_are_a_step_by_hand(tmp_path:
     assert found.title.endswith("by hand") and "# By hand: give Own a __getitem__" in found.code
     assert "6.00 µs" in found.why and "`self.x[i].sum()` is more than a lookup" in found.why
     silent(NAME, case(tmp_path / "own", SUMMED, collate_fn=stacked))
+
+
+@pytest.mark.parametrize(
+    ("shares", "speaks"), [((35, 35, 30), True), ((80, 10, 10), False), ((20, 20, 10), False)]
+)
+def test_samples_made_of_arrays_in_many_small_steps(tmp_path: Path, shares: Any, speaks: bool):
+    made = case(tmp_path, SUMMED, sample_us=60.0, collate_fn=stacked)
+    lines = [(f"Own.__getitem__ {OWN}:{n}", share) for n, share in enumerate(shares, 41)]
+    decoded = f"{lines[0][0]} > decode site/codec/x.py:1", 100 - sum(shares)
+    sampled = seen(made, *lines, *[decoded] * (decoded[1] > 0))
+    assert [each.title.endswith("by hand") for each in outcomes(NAME, sampled)] == [True] * speaks
 
 
 def test_a_collate_function_of_the_users_own_keeps_its_samples(tmp_path: Path) -> None:
