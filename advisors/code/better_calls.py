@@ -32,6 +32,13 @@ _LITTLE, _SOME, _HALF = (0.005, 0.3), (0.03, 0.5), (0.1, 0.75)
 
 BETTER_CALLS = (
     Better(
+        r"loads\(.*dumps\(|[tT]ensor\(.*\.tolist\(\)|array\(.*fromarray\(|fromarray\(.*array\(|"
+        r"decode\(.*encode\(",
+        "Remove a conversion that is undone right away",
+        "use the original, or a copy of it.",
+        (0.1, 0.6),
+    ),
+    Better(
         r"\binspect\.stack\(|\b(?:extract|format|print)_(?:stack|exc|tb)\(|\bfindCaller\b",
         "Do not look at the call stack for each sample",
         "leave it out, or follow sys._getframe(1).f_back: inspect.stack() reads source files for "
@@ -725,6 +732,13 @@ BETTER_CALLS = (
         "Look rows up in a set or a sorted array instead of comparing with all",
         "give each row one integer; np.searchsorted, a set or a mask finds it.",
         _LITTLE,
+    ),
+    Better(
+        r"/=? *(?:255|127\.5)\b",
+        "Send bytes, and divide them on the device, in float32",
+        "keep uint8 in the batch, and batch.float().div_(255) after the copy; on the CPU, "
+        "img.astype(np.float32) first: NumPy divides bytes in float64.",
+        _HALF,
     ),
     Better(
         r"\.(?:mean|std|var|min|max|sum)\(",

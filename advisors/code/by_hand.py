@@ -17,7 +17,7 @@ from ..schema.evidence import Evidence, percent, times, us
 from ..stacks.stage_parts import Part
 from .better_calls import Better, better_call
 from .hot.own_lines import OwnLine
-from .shapes import CHANCE
+from .shapes import CHANCE, Shape
 
 # What is done in advance saves nearly all of a line, and most of what stands around it: in 20
 # cases of the casebook, the engineer's fix left a median of 4 % of the stage.
@@ -51,12 +51,14 @@ def make_cheaper(
     line: Part | OwnLine,
     evidence: Evidence,
     grown: tuple[float, float] | None = None,
+    better: Better | None = None,
 ) -> Advice:
     """That this line of a stage is to be made cheaper, by hand: that it is to stop growing, if it
     has `grown`, or with the call that does the same faster, where one is known. Otherwise the gain
     is what the loop gains if all of the stage or most of the line is done in advance; of a random
     line, if it costs nothing or as much."""
-    text, share, better = clean(line.text or "", 80), line.share, better_call(line.text, line.call)
+    text, share = clean(line.text or "", 80), line.share
+    better = better or better_call(line.text, line.call)
     costs = line_costs(stage, line)
     if grown is not None:
         first, last = map(us, grown)
@@ -83,6 +85,23 @@ def make_cheaper(
         f"the loop would run {times(free)} as fast.",
         evidence,
         by_hand=True,
+    )
+
+
+def shaped(case: Case, stage: str, line: OwnLine, shape: Shape, evidence: Evidence) -> Advice:
+    """A line of a stage of which the source says what is wrong, and what is gained if that goes
+    away."""
+    text, share = clean(line.text, 80), line.share
+    at = f" ({line.place})" if line.place is not None else ""
+    # Who does a line's work otherwise changes what stands around it too (see SAVES).
+    least = 1 - share.high if shape.waste else 0.0
+    free: dict[str, Any] = {stage: (least, 1 - share.low * shape.saves)}
+    code = f"# By hand{at}: {shape.do}\n#     {clean(line.line, 100)}\n"
+    return case.change(code=code, **free).advise(
+        f"{shape.title}: {text}",
+        f"{line_costs(stage, line)}{shape.why}.",
+        {f"part of {stage}": percent(share.mid), **evidence, "line": line.place},
+        caveat=shape.caveat,
     )
 
 

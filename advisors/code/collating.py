@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import ast
 
-from .method import Method, bound_by, called, calls_in, draws, names_of, parsed
+from .method import Method, called, calls_in, draws, names_of, parsed
 
 # They go through lists value by value.
 _OF_LISTS = ("tensor", "as_tensor", "FloatTensor", "Tensor", "LongTensor")
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 # Calls that put samples together, or cost next to nothing.
 _PACKING = {
     *("tensor", "as_tensor", "from_numpy", "array", "asarray", "FloatTensor", "LongTensor"),
@@ -38,17 +37,12 @@ def done_per_sample(method: Method, line: str) -> bool:
     statement = method.at(line)
     if statement is None:
         return False
-    loop, calls = method.loops.get(statement), list[tuple[ast.Call, set[str]]]()
-    if isinstance(loop, ast.For) and method.varies(loop.iter):
-        bound = bound_by(*(each for each in ast.walk(loop) if isinstance(each, ast.stmt)))
-        calls += [(call, bound) for call in calls_in(statement)]
-    for made in ast.walk(statement):
-        if isinstance(made, _COMPREHENSIONS) and method.varies(
-            *(each.iter for each in made.generators)
-        ):
-            bound = names_of(*(each.target for each in made.generators))
-            calls += [(call, bound) for call in calls_in(made)]
     return any(
-        called(call) not in _PACKING and names_of(call) & bound and not draws(call)
-        for call, bound in calls
+        isinstance(node, ast.Call)
+        and called(node) not in _PACKING
+        and names_of(node) & changed
+        and not draws(node)
+        for over, changed, nodes in method.rounds(statement)
+        if method.varies(*over)
+        for node in nodes
     )

@@ -19,6 +19,7 @@ MOVES_ON = (
 # Nobody of the program's own calls them, so what they get is not known.
 ENTRIES = ("", "__getitem__", "__getitems__", "__iter__", "__call__")
 _LOOPS = (ast.For, ast.While)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 _PASSES = 2  # a loop carries values back to its beginning
 
 
@@ -41,6 +42,7 @@ class Method:
         self.statements: list[ast.stmt] = []
         self.varying: set[str] = set()
         self.arguments: list[str] = []
+        self.steady: set[str] = set()  # those that stay the same while a loop calls it
         self.loops: dict[ast.stmt, ast.stmt] = {}  # the outermost loop that a statement stands in
         if self.function is None or not self.function.args.args:
             return
@@ -94,6 +96,32 @@ class Method:
     def after(self, statement: ast.stmt) -> list[ast.stmt]:
         return self.statements[self.statements.index(statement) + 1 :]
 
+    def given(self, call: ast.Call, varying: set[str]) -> set[str]:
+        """The arguments to which this call of it gives what is drawn, or made of these names."""
+        if any(isinstance(each, ast.Starred) for each in call.args):
+            return {*self.arguments}
+        values: list[tuple[str | None, ast.expr]] = [*zip(self.arguments, call.args, strict=False)]
+        values += [(each.arg, each.value) for each in call.keywords]
+        found = {name for name, value in values if names_of(value) & varying or draws(value)}
+        return {*self.arguments} if None in found else {name for name in found if name is not None}
+
+    def rounds(
+        self, statement: ast.stmt
+    ) -> Iterator[tuple[list[ast.expr], set[str], list[ast.AST]]]:
+        """Of each `for` around this statement, and of comprehensions in it: what it goes over, the
+        names that differ from one round to the next, and what the statement evaluates in each."""
+        for loop in self.statements:
+            inside = [each for each in ast.walk(loop) if isinstance(each, ast.stmt)]
+            if isinstance(loop, ast.For) and statement in inside[1:]:
+                changed = bound_by(*inside).union(*map(grown_by, inside))
+                yield [loop.iter], changed, nodes_read(statement)
+        for made in nodes_read(statement):
+            if isinstance(made, _COMPREHENSIONS):
+                over = [each.iter for each in made.generators]
+                head = {node for each in over for node in ast.walk(each)}
+                changed = names_of(*(each.target for each in made.generators))
+                yield over, changed, [node for node in ast.walk(made) if node not in head]
+
 
 def linked(sources: Iterable[Sequence[str]]) -> list[Method]:
     """These functions, of which an argument varies only if one of the calls among them gives it
@@ -113,9 +141,15 @@ def linked(sources: Iterable[Sequence[str]]) -> list[Method]:
         for caller, made in zip(methods, calls, strict=True):
             for call in made:
                 if (name := own_function(call)) in given:
-                    given[name] |= _varying_given(call, own[name].arguments, caller)
+                    given[name] |= own[name].given(call, caller.varying)
         if given == before:
-            return methods
+            break
+    for caller in methods:
+        for _, changed, nodes in (each for of in caller.statements for each in caller.rounds(of)):
+            for call in (node for node in nodes if isinstance(node, ast.Call)):
+                if (name := own_function(call)) in given:
+                    own[name].steady |= {*own[name].arguments} - own[name].given(call, changed)
+    return methods
 
 
 def own_function(call: ast.Call) -> str:
@@ -124,16 +158,6 @@ def own_function(call: ast.Call) -> str:
         case ast.Name(name) | ast.Attribute(ast.Name("self"), name):
             return name
     return ""
-
-
-def _varying_given(call: ast.Call, arguments: list[str], caller: Method) -> set[str]:
-    """The arguments that get what differs from sample to sample in this call."""
-    if any(isinstance(each, ast.Starred) for each in call.args):
-        return {*arguments}
-    given: list[tuple[str | None, ast.expr]] = [*zip(arguments, call.args, strict=False)]
-    given += [(each.arg, each.value) for each in call.keywords]
-    found = {name for name, value in given if caller.varies(value) or draws(value)}
-    return {*arguments} if None in found else {name for name in found if name is not None}
 
 
 def _statements_in(tree: ast.AST) -> list[ast.stmt]:

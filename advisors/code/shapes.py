@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from ...profiler.store.inspection import Part
 from .method import (
     ENTRIES,
     MOVES_ON,
@@ -23,15 +24,16 @@ from .method import (
     names_of,
     nodes_read,
     own_function,
-    parsed,
     read_by,
     repeated_calls,
 )
 
-# Calls that training does without: what they do is done by the interpreter or torch anyway.
-NOT_NEEDED = ("gc.collect", "torch.cuda.empty_cache", "torch.cuda.synchronize")
-# Calls for their effect alone, which no sample needs.
-_TOLD = ("print", "pprint", "flush", "fsync", "write", "debug", "info", "warning", "warn", "log")
+# Calls that training does without, because the interpreter or torch does it anyway; and statements
+# that are for their effect alone, which no sample needs.
+_NEEDLESS = re.compile(
+    r"^[^#]*(?<![\w.])(?:gc\.collect|torch\.cuda\.(?:empty_cache|synchronize))\(|"
+    r"^(?:[\w.]+\.)?(?:p?print|flush|fsync|write|debug|info|warn(?:ing)?|log)\("
+)
 # How objects of a multiprocessing.Manager ask its process.
 _ASKS = "BaseProxy._callmethod"
 _SMALLER = ("resize", "crop", "thumbnail", "interpolate", "downscale", "decimate", "subsample")
@@ -65,28 +67,21 @@ _OF_WHOLE = re.compile(
 _INDEX = re.compile(r"^(?:i|idx|index|item|key|\w*(?:path|file|name|url))$")
 MANY = 1000  # a collection of so many is not gone through for each sample
 # Calls that make a list of all.
+_FOLDERS = ("listdir", "scandir", "glob", "iglob", "rglob", "iterdir", "walk")
 _LISTED = (
     *("list", "sorted", "tolist", "values", "namelist", "getnames", "listdir", "readlines"),
     *("splitlines", "split", "glob"),
 )
-# Each takes apart what the other has put together.
-_BACK = (
-    (("tensor", "as_tensor", "array", "asarray", "FloatTensor", "LongTensor"), ("tolist",)),
-    (("loads",), ("dumps",)),
-    (("fromarray", "to_pil_image"), ("array", "asarray", "numpy")),
-    (("array", "asarray", "to_tensor"), ("fromarray", "to_pil_image")),
-    (("decode", "imdecode"), ("encode", "imencode")),
+# Calls that make something to be filled or changed.
+_NEW = (
+    *("zeros", "empty", "ones", "full", "copy", "deepcopy", "clone", "dict", "set", "list"),
+    *("items", "keys", "values"),
 )
 # After the name of an attribute that methods change, and of a method that does.
 CHANGES = " changes"
 # The kind of a method that is known to change nothing.
 METHOD = "method"
 DEQUE, PROXY = "deque", "Proxy"
-# What the floats of a batch are, under the name "".
-FLOAT32 = "float32"
-_NUMPY = re.compile(r"\b(?:np|numpy|cv2)\b|from_numpy")
-# What bytes are divided by, and what makes of them what NumPy does not.
-_OF_BYTES, _FLOATS = ("255", "255.0", "127.5"), re.compile("float|torch|[Tt]ensor|from_numpy")
 CHANCE = re.compile(r"[Rr]and|choice|shuffle|integers|uniform|normal\(|(?<![Rr]e)sample\(")
 _GROWS = ("cat", "concatenate", "append", "vstack", "hstack", "concat")
 # What costs a call, whatever it is for: many in a loop are one for all values.
@@ -97,14 +92,15 @@ _SMALL = (
     *("mean", "std", "any", "all", "clip", "norm", "dot", "pow", "floor", "ceil", "median"),
     *("tuple", "seek", "fromfile", "unpack", "unpack_from", "frombuffer", "calcsize"),
     *("extend", "tensor", "sqrt", "exp", "log", "sum", "isnan", "ord", "chr", "where", *_GROWS),
+    *("astype", "int32", "int64", "float32"),
 )
 
 
 @dataclass(frozen=True)
 class Shape:
     """What is wrong with a line, as advice: a title, a continuation of "`line` takes 90 % of
-    fetch", and what to do. `saves` is the part of the line's time that surely goes, `left` what
-    surely stays. Of a line that is `waste`, none of it need be done."""
+    fetch", and what to do. `saves` is the part of the line's time that surely goes. Of a line that
+    is `waste`, none of it need be done."""
 
     key: str
     title: str
@@ -113,7 +109,6 @@ class Shape:
     saves: float
     caveat: str | None = None
     waste: bool = True
-    left: float = 0.0
 
 
 _OTHER_PROCESS = Shape(
@@ -146,8 +141,8 @@ _ALL = Shape(
     ALL,
     "Do not scan a whole collection for each sample",
     ", and goes through all of `{}` for one sample",
-    "compute once what this looks for (a set, a dict, positions by value, cumulative sums), "
-    "or redraw until it fits.",
+    "take only what this sample needs of it, without a copy; or compute once what this looks for "
+    "(a set, a dict, positions by value, cumulative sums), or redraw until it fits.",
     0.95,
     waste=False,
 )
@@ -166,11 +161,11 @@ _PART_READ = Shape(
     0.3,
     "If the data are chunked, the chunks that hold the part are still read in full.",
 )
-_FETCHED_AGAIN = Shape(
-    "whole for a part",
-    "Fetch this once, not for each item of a loop",
-    ", and fetches `{}` again for each item taken from it",
-    "fetch it once before the loop, or fetch only the items.",
+_MADE_AGAIN = Shape(
+    "again in a loop",
+    "Do this once before the loop, not in each of its rounds",
+    ", and `{}` gives the same in each round of a loop",
+    "make it once before the loop, and use it there; or take only the items that are needed.",
     0.5,
 )
 _POLLS = Shape(
@@ -188,15 +183,6 @@ _PER_VALUE = Shape(
     "keep the results in a dict, or in a function with functools.lru_cache.",
     0.8,
     "It gains nothing if values do not repeat.",
-    waste=False,
-)
-_UNDONE = Shape(
-    "back and forth",
-    "Remove a conversion that is undone right away",
-    ", and converts there and back again: `{}`",
-    "use the original, or a copy of it.",
-    0.6,
-    "Types may differ: torch.tensor turns Python floats into float32.",
     waste=False,
 )
 _PART_USED = Shape(
@@ -231,16 +217,6 @@ _THROWN_AWAY = Shape(
     0.3,
     "The order of samples changes.",
     waste=False,
-)
-_FLOAT64 = Shape(
-    "float64",
-    "Compute in float32 from the start",
-    ", in float64: twice the bytes of the float32 that reaches the batch",
-    "convert to float32 first, as in img.astype(np.float32) / 255, and mean and std too.",
-    0.2,
-    "Values differ in the last bits.",
-    waste=False,
-    left=0.25,
 )
 ONE_BY_ONE = "one by one"
 _ONE_BY_ONE = Shape(
@@ -290,9 +266,10 @@ def shape_of(
     "name#" for the length of those of MANY items, and "global name" for its module's lists."""
     if _ASKS in called_below:
         return _OTHER_PROCESS
-    needless, statement = _needless(text), method.at(text)
-    if needless is not None or statement is None:
-        return needless
+    if _NEEDLESS.search(text):
+        return _NOT_NEEDED
+    if (statement := method.at(text)) is None:
+        return None
     line = _Line(method, statement, held or {})
     match statement:
         case ast.Expr(ast.Call() as call) if called(call) == "sleep" and line.polls:
@@ -312,12 +289,10 @@ def shape_of(
     if nested is None and (taken_of_whole(statement, method) or (smaller and _all_of(statement))):
         return _PART_READ
     for found, shape in (
-        (_fetched_again(line), _FETCHED_AGAIN),
+        (_made_again(line), _MADE_AGAIN),
         (nested, replace(_ONE_BY_ONE, waste=True)),
         (_depends_on(line), _PER_VALUE),
-        (_back_and_forth(text), _UNDONE),
         (smaller, _PART_USED),
-        (_in_float64(line), _FLOAT64),
         (_all_for_one(line), _ALL),
         (singly, _ONE_BY_ONE),
         (_thrown_away(line), _THROWN_AWAY),
@@ -327,34 +302,45 @@ def shape_of(
     return None
 
 
-def _needless(text: str) -> Shape | None:
-    """Of a line that calls what training does without."""
-    tree = parsed(text)
-    if any(ast.unparse(each.func) in NOT_NEEDED for each in calls_in(tree)):
-        return _NOT_NEEDED
-    match tree:
-        case ast.Module([ast.Expr(ast.Call() as call)]) if called(call) in _TOLD:
-            return _NOT_NEEDED
-    return None
+def kinds_of(part: Part) -> dict[str, str]:
+    """The kinds of a data set's attributes and methods, by name, as `shape_of` takes them."""
+    methods = [Method(source) for source in (part.getitem, part.getitems, part.iter, *part.helpers)]
+    lengths = {each.name: each.length or (each.shape or (0,))[0] for each in part.attributes}
+    return {
+        **{each.name: each.kind for each in part.attributes},
+        **{each.name: DEQUE for each in part.attributes if each.type.endswith(DEQUE)},
+        **{each.name: PROXY for each in part.attributes if each.type.endswith(PROXY)},
+        **{f"{each.name}[]": each.items for each in part.attributes if each.items is not None},
+        **{f"{name}#": f"{length:,}" for name, length in lengths.items() if length >= MANY},
+        **{f"global {each.name}": each.kind for each in part.globals},
+        **{each.name: METHOD for each in methods[3:] if each.name},
+        **dict.fromkeys(changing(methods), ""),
+    }
 
 
 def _depends_on(line: _Line) -> str | None:
     """The one of several arguments, a number or a name, on which this line depends alone."""
-    method, several = line.method, len(line.method.arguments) > 1
-    if not several or not isinstance(line.statement, ast.Assign) or not line.varies(*line.nodes):
-        return None
-    plain = _plain(method)
-    for name in method.arguments:
-        if name in plain and not _INDEX.search(name):
-            others = Method(method.source, {*method.arguments} - {name}, method.function)
-            if _is_same(line.nodes, replace(line, method=others)):
-                return name
+    method = line.method
+    for name in method.arguments if len(method.arguments) > 1 else ():
+        if name in _plain(method) and _depends_only_on({name}, line):
+            return name
     return None
 
 
+def _depends_only_on(names: set[str], line: _Line) -> bool:
+    """Whether what this line makes depends on some of these arguments, and on nothing else that
+    differs from sample to sample."""
+    method = line.method
+    others = Method(method.source, {*method.arguments} - names, method.function)
+    if not isinstance(line.statement, ast.Assign) or not line.varies(*line.nodes):
+        return False
+    return _is_same(line.nodes, replace(line, method=others))
+
+
 def _plain(method: Method) -> set[str]:
-    """Names used as no array can be: in a test, as a key, in whole divisions; never taken apart."""
-    plain, apart = set[str](), set[str]()
+    """Names used as no array can be, nor what each sample has one of: in a test, as a key, in whole
+    divisions, as a folder; never taken apart."""
+    plain, apart, folders = set[str](), set[str](), set[str]()
     for statement in method.statements:
         match statement:
             case ast.If(ast.Compare() as test) | ast.While(ast.Compare() as test):
@@ -363,10 +349,12 @@ def _plain(method: Method) -> set[str]:
             match node:
                 case ast.Subscript(_, key) | (ast.BinOp(op=ast.FloorDiv()) as key):
                     plain |= names_of(key)
+                case ast.Call() if called(node) in _FOLDERS:
+                    folders |= names_of(node)
             match node:
                 case ast.Subscript(ast.Name(name)) | ast.Attribute(ast.Name(name)):
                     apart.add(name)
-    return plain - apart
+    return {each for each in plain if not _INDEX.search(each)} - apart | folders
 
 
 def _same_for_every_sample(line: _Line) -> bool:
@@ -481,6 +469,8 @@ def _all_for_one(line: _Line) -> str | None:
             case ast.comprehension(iter=each):
                 given = [each]
             case ast.Call(ast.Attribute(of, name)) if name in _OF_ALL:
+                if "self" in names_of(of) and not line.varies(of):
+                    return ast.unparse(of)  # whatever it holds
                 given = [of]
             case ast.Call() if called(node) not in _QUICK:
                 given = given_to(node)
@@ -511,6 +501,8 @@ def _is_list(value: ast.expr, line: _Line) -> bool:
             match [each for each in line.method.statements if name in bound_by(each)]:
                 case [] if name not in line.method.arguments:
                     return line.held.get(f"global {name}") in _LISTS
+                case [ast.Assign([ast.Name()], ast.List([]))]:  # which is filled later
+                    return True
                 case [ast.Assign([ast.Name()], given)] if not isinstance(given, ast.Name):
                     return _is_list(given, line)
     return False
@@ -525,8 +517,8 @@ def _searches(call: ast.Call, line: _Line) -> bool:
         return True
     if name in _SEARCHES and equal and len(call.args) < 2:  # where(…, a, b) chooses
         return True
-    # A generator that is walked to the sample.
-    return name == "islice" and any(map(calls_in, inside)) and line.varies(*inside)
+    # What is walked to the sample.
+    return name == "islice" and line.varies(*inside[1:])
 
 
 def _until_met(loop: ast.For, line: _Line) -> bool:
@@ -566,67 +558,13 @@ def _slow_container(line: _Line) -> Shape | None:
 
 
 def _thrown_away(line: _Line) -> str | None:
-    """The statement of a `__getitem__` that gives another sample, after one was made; or the test
-    of the loop around this line that goes on until what it draws passes."""
-    method, statement = line.method, line.statement
-    for each in method.statements:
+    """The statement of a `__getitem__` that gives another sample, after one was made."""
+    for each in line.method.statements:
         match each:
             case ast.Return(ast.Subscript(ast.Name("self"))) | ast.Return(
                 ast.Call(ast.Attribute(ast.Name("self"), "__getitem__"))
             ):
-                return method.text(each)
-    for loop in method.statements:
-        goes_on = isinstance(loop, ast.While) or (isinstance(loop, ast.For) and _counts(loop.iter))
-        if goes_on and statement in [*ast.walk(loop)]:
-            test = _in_vain(loop, statement)
-            if test is not None:
-                return method.text(test)
-    return None
-
-
-def _in_vain(loop: ast.stmt, line: ast.stmt) -> ast.stmt | None:
-    """What ends this loop or its round, if it tests what was drawn and what this line has made."""
-    jumps = (ast.Break, ast.Return, ast.Continue)[: 2 + isinstance(loop, ast.While)]
-    inside = [each for each in ast.walk(loop) if isinstance(each, ast.stmt)]
-    drawn, made = set[str](), bound_by(line)
-    for each in sorted(inside, key=lambda each: each.lineno) * 2:
-        read, bound = read_by(each), bound_by(each)
-        used = names_of(*read)
-        by_chance = used & drawn or any(CHANCE.search(ast.unparse(one)) for one in read)
-        if by_chance and not used & bound and not isinstance(each, ast.AugAssign):
-            drawn |= bound
-        if used & made:
-            made |= bound
-        ends = any(isinstance(one, jumps) for one in ast.walk(each)) or isinstance(each, ast.While)
-        if isinstance(each, ast.If | ast.While) and ends:
-            tested = names_of(each.test)
-            if tested & drawn and (each is line or tested & made):
-                return each
-    return None
-
-
-def _in_float64(line: _Line) -> str | None:
-    """This line, if NumPy computes in float64 there what it has made of bytes (`img / 255`)."""
-    method, held = line.method, line.held
-    if held.get("") != FLOAT32 or not _NUMPY.search("\n".join(method.source)):
-        return None
-    wide, narrow = set[str](), set[str]()
-    for each in method.statements:
-        read, bound = read_by(each), bound_by(each)
-        operations = [node for node in nodes_read(each) if isinstance(node, ast.BinOp)]
-        known, widens = names_of(*read) & narrow, bool(names_of(*read) & wide)
-        for node in operations:
-            of = ast.unparse(node.left)
-            if ast.unparse(node.right) in _OF_BYTES and not (known or _FLOATS.search(of)):
-                own = re.match(r"self\.(\w+)", of)
-                widens = widens or own is None or held.get(own[1]) != "tensor"
-        if each is line.statement and widens:
-            return method.text(each) if operations else None
-        wide, narrow = wide - bound, narrow if known else narrow - bound
-        if _FLOATS.search(" ".join(map(ast.unparse, read))):
-            narrow |= bound
-        elif widens:
-            wide |= bound
+                return line.method.text(each)
     return None
 
 
@@ -638,16 +576,6 @@ def _compares(test: ast.expr, line: _Line, ordered: bool = False) -> bool:
         and line.varies(node)
         for node in ast.walk(test)
     )
-
-
-def _back_and_forth(text: str) -> str | None:
-    """The call on this line that undoes what the call within it has done."""
-    for outer in calls_in(parsed(text)):
-        match outer.args:
-            case [ast.Call() as given, *_]:
-                if any(called(outer) in one and called(given) in other for one, other in _BACK):
-                    return ast.unparse(outer)
-    return None
 
 
 def _one_by_one(line: _Line) -> str | None:
@@ -695,20 +623,32 @@ def _small(loop: ast.AST) -> bool:
     return all(called(call).lower() in _SMALL for call in repeated_calls(loop))
 
 
-def _fetched_again(line: _Line) -> str | None:
-    """`self.table[key]` of `[self.table[key][i] for i in places]`, where the table makes what it
-    gives."""
-    for node in line.nodes:
-        if not isinstance(node, ast.ListComp | ast.GeneratorExp):
-            continue
-        each = names_of(*(part.target for part in node.generators))
-        for inner in ast.walk(node.elt):
-            match inner:
-                case ast.Subscript(ast.Subscript(ast.Attribute(_, name), key) as whole, at):
-                    again = names_of(at) & each and not names_of(key) & each
-                    if again and line.held.get(name) not in (*_LISTS, "dict", "memmap"):
-                        return ast.unparse(whole)
+def _made_again(line: _Line) -> str | None:
+    """What is the same in each round of a loop or comprehension around it, and has to be made each
+    time: `self.load(name)` of `[self.load(name)[i] for i in places]`; or this line, of a function
+    that a loop calls."""
+    if isinstance(line.statement, ast.Assign) and _depends_only_on(line.method.steady, line):
+        return ast.unparse(line.statement.value)
+    for _, changed, nodes in line.method.rounds(line.statement):
+        for node in nodes:
+            match node:
+                case ast.Subscript(ast.Attribute(_, name), _, ast.Load()):
+                    made = line.held.get(name, "list") not in (*_LISTS, "dict", "memmap")
+                case ast.Call():
+                    made = _makes(node, line)
+                case _:
+                    continue
+            if made and not names_of(node) & changed:
+                return ast.unparse(node)
     return None
+
+
+def _makes(call: ast.Call, line: _Line) -> bool:
+    """Whether it is known to work, and to give the same for the same arguments."""
+    name = called(call)
+    if own_function(call) and isinstance(call.func, ast.Attribute):
+        return line.held.get(name) == METHOD and name + CHANGES not in line.held
+    return not (draws(call) or name in MOVES_ON or name.lower() in (*_SMALL, *_NEW))
 
 
 def _made_smaller(line: _Line) -> str | None:

@@ -6,16 +6,19 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from heapq import nlargest
 
 from ...profiler.record.inspect.uses import place_of
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.stacks.stack_samples import STAGES, Frame, Wait
-from ..schema.report_model import Code, CodeStage, Doing, HotSpot
+from ..schema.report_model import Code, CodeStage, Doing, FlameNode, HotSpot
 from .code_samples import Frames, owner, samples_of
-from .flame import flame_of
+from .libraries import owner_of
 from .source_lines import SourceLines
 
 MAX_SPOTS = 40
+# Nodes of a flame graph below this part of a stage are too thin to be seen.
+LEAST_SHARE, MAX_NODES = 0.005, 600
 # A peer or a file is named if it is this part of its kind; a kind, if it is this part of all.
 MOSTLY, LEAST_DOING = 0.5, 0.03
 _Z = 1.959964  # of the normal distribution, two-sided 95 %
@@ -177,3 +180,36 @@ def wilson(count: int, samples: int) -> tuple[float, float]:
         * math.sqrt(share * (1 - share) / samples + z2 / (4 * samples * samples))
     )
     return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
+
+
+def flame_of(stacks: Mapping[Frames, int]) -> tuple[FlameNode, ...]:
+    """A stage's stacks as one tree: nodes of at least LEAST_SHARE of the samples, the MAX_NODES
+    largest, each after its parent."""
+    tree: dict[tuple[int, str, str], int] = {}  # parent, function → node, parents first
+    samples: Counter[int] = Counter()
+    lines: dict[int, Counter[int]] = defaultdict(Counter)
+    for frames, count in stacks.items():
+        node = -1
+        for frame in frames:
+            key = node, frame.function, frame.file
+            node = tree.setdefault(key, len(tree))
+            samples[node] += count
+            lines[node][frame.line] += count
+    least = LEAST_SHARE * sum(stacks.values())
+    # Of equal nodes those made first, so that no node loses its parent.
+    kept = nlargest(
+        MAX_NODES, (n for n in tree.values() if samples[n] >= least), samples.__getitem__
+    )
+    keys, below = list(tree), defaultdict[int, list[int]](list)
+    for node in sorted(kept, key=lambda node: (samples[node], node)):
+        below[keys[node][0]].append(node)
+    nodes: list[FlameNode] = []
+    waiting = [(node, -1) for node in below[-1]]
+    while waiting:  # the largest first; no recursion: stacks may be as deep as Python allows
+        node, parent = waiting.pop()
+        waiting += [(child, len(nodes)) for child in below[node]]
+        _, function, file = keys[node]
+        line = lines[node].most_common(1)[0][0]
+        own = owner_of(file, function).own
+        nodes.append(FlameNode(function, file or None, line or None, own, parent, samples[node]))
+    return tuple(nodes)

@@ -170,11 +170,11 @@ FUNCTION_KINDS = (
     ),
     _once(
         "read_csv",
-        "pandas.read_csv",
+        "pandas reading a table file",
         (0.001, 0.15),
         frames="pandas/io/.*",
         around="pandas/.*",
-        title="Read the CSV files once (pandas.read_csv)",
+        title="Read each table file once (read_csv, read_parquet), for all its samples",
         code=stored_code("tables"),
     ),
     Kind(

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ....profiler.base.metadata import clean
 from ....profiler.store.inspection import MAX_LEAVES, Part
@@ -35,16 +35,15 @@ from ...case.case import Case
 from ...case.code_text import Source
 from ...case.fetching import waited_on
 from ...code.better_calls import Better, better_call
-from ...code.by_hand import grows, make_cheaper
+from ...code.by_hand import grows, make_cheaper, shaped
 from ...code.collating import done_per_sample, tensor_of_list
 from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT, own_called
 from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.loader_code import DROP, loader_code
 from ...code.loader_form import collate_name, config_text, drawing_sampler, is_default_collate
-from ...code.shape_code import kinds_of
-from ...code.shapes import CHANCE, shape_of
+from ...code.shapes import CHANCE, kinds_of, shape_of
 from ...code.template import code_from
-from ...schema.evidence import percent, size, us
+from ...schema.evidence import Evidence, percent, size, us
 from ...stacks.source_lines import SourceLines
 from ...stacks.stage_parts import parts_of
 from ...stage_model.verdict import LITTLE_TO_GAIN
@@ -58,64 +57,42 @@ MOST_OF = 0.8
 PADDING_SHARE = 0.20  # docs/causes.md, "Padding"
 
 
-@dataclass(frozen=True)
-class _Cause:
-    """Why a collate function is slow; `left` is what remains of its time (best, worst)."""
-
-    title: str
-    why: str
-    left: tuple[float, float]
-    by_hand: str = ""
-
-
-# docs/causes.md, "Tensors made of lists": 6.1 to 0.9 s, and 1.97 to 0.063 s.
-_FROM_LIST = _Cause(
-    "Stack the arrays before making a tensor of them",
-    "It makes tensors out of lists, value by value; np.stack copies each array at once.",
-    (0.03, 0.2),
-    "where all arrays have one shape, torch.from_numpy(np.stack(arrays)).",
-)
 # A loop's body costs ~50 ns per value where an array operation costs ~1; the rest of the function
 # stays.
-_LOOP = _Cause(
+_LOOP = Better(
+    "",
     "Replace the Python loops in collate_fn with array operations",
-    "It goes through the samples' values in Python; whole-array operations do the same in C.",
+    "do for whole arrays, in C, what the loop does for each value in Python.",
     (0.03, 0.4),
-    "do for whole arrays what the loop does for each value.",
 )
 # docs/causes.md, "Padding": 5.05 to 6.2 steps a second.
-_PADDING = _Cause(
-    "Batch samples of similar length together",
-    "It pads every sample to the longest of its batch.",
-    (0.5, 0.9),
-)
+_PADDING = Better("", "Batch samples of similar length together", "", (0.5, 0.9))
 # A sample of 768 numbers, 16 a batch: 4 ms against 0.5 with torch.tensor in each sample, 0.03 with
 # tensors made before.
-_NUMBERS = _Cause(
+_NUMBERS = Better(
+    "",
     "Return tensors from the data set, not lists of numbers",
-    "default_collate makes a tensor of each place in the lists.",
-    (0.01, 0.2),
     "return torch.tensor(values), made once where they stay the same.",
+    (0.01, 0.2),
 )
 MANY_NUMBERS = 16
 # Bytes per µs: joining samples at this rate or faster is copying. Small samples reach a tenth of
 # it, copies between buffers 2,000 to 10,000.
 COPIED = 500.0
 
-_ONCE = _Cause(
+ONCE_SAVES = 0.9  # of the line's time: what is kept still has to be put together
+_ONCE = Better(
+    "",
     "Do this once for each sample, not in every batch",
-    "every epoch again, what depends on that sample alone.",
-    (0.0, 1.0),
     "do it for each sample before training, or in __init__ of the data set, and let __getitem__ "
     "return the result; here only put samples together.",
+    (0.0, 1 - ONCE_SAVES),
 )
-ONCE_SAVES = 0.9  # of the line's time: what is kept still has to be put together
 
 _LOOP_LINE = re.compile(r"\.tolist\(\)|\.item\(\)|\.append\(|\]\s*[-+*/]?=[^=]|\bmap\(")
 _COPIES = re.compile(
     r"(?:return|[\w\s,.]+=)\s*torch\.(?:stack|cat)\([\w\s,=]*\)$"
 )  # and nothing else
-_LISTED = re.compile(r"[tT]ensor\(\[\s*(?:list\(|[\w.\[\]]+\.tolist\(\))")
 _PADS = re.compile(r"\bpad_sequence\(|\bpad\(|\bnp\.pad\(|pad_token|padding", re.IGNORECASE)
 
 
@@ -143,32 +120,37 @@ def examine(case: Case) -> Outcomes:
         )
         return
     padding, name, lines = _padding(case), collate_name(case), _hot_lines(case)
-    cause, hot = _per_sample(lines) or (None, None)
-    if cause is None:
-        hot = _innermost(case, lines)
-        source = hot.method.source if hot is not None else part.call
-        cause = _of_line(case, hot) or _cause("\n".join(source), padding, hot)
+    evidence: Evidence = {
+        "collating a batch": us(collate),
+        "of making it": percent(share),
+        "waiting for it": percent(waited, "of all waiting"),
+        "padding": percent(padding, "of the batch's values"),
+    }
+    once = _per_sample(lines)
+    hot, cause = once or _innermost(case, lines), _ONCE if once is not None else None
     caveat = f"Compare its batches with those of {name} once: keep whatever else {name} does."
-    where = f"in {name}" if hot is None else f"at {hot.place}"
+    if cause is None and hot is not None:
+        cause = _of_line(case, hot)
+        shape = shape_of(hot.method, hot.line, held=kinds_of(hot.part))
+        if cause is None and shape is not None:
+            yield shaped(case, "collate", hot, shape, evidence)
+            return
+        if cause is None and hot.method.at(hot.line) not in hot.method.loops:
+            cause = better_call(hot.text, hot.call)
+    source = hot.method.source if hot is not None else part.call
+    cause = cause or _cause("\n".join(source), padding, hot)
     if cause is None:
         yield _by_hand(case, collate)
-        return
-    elif cause is _PADDING:
-        code = _buckets(case)
-        caveat = "Batches will have more shapes, and the order of samples is less random."
+    elif hot is not None and cause is not _PADDING:
+        yield replace(make_cheaper(case, "collate", hot, evidence, better=cause), caveat=caveat)
     else:
-        code = f"# By hand, {where}: {cause.by_hand}\n"
-    yield case.change(code=code, collate=cause.left).advise(
-        cause.title,
-        f"{name} takes {percent(share)} of the time of making a batch. {cause.why}",
-        {
-            "collating a batch": us(collate),
-            "of making it": percent(share),
-            "waiting for it": percent(waited, "of all waiting"),
-            "padding": percent(padding, "of the batch's values"),
-        },
-        caveat=caveat,
-    )
+        code = f"# By hand, in {name}: {cause.do}\n"
+        if cause is _PADDING:
+            code = _buckets(case)
+            caveat = "Batches will have more shapes, and the order of samples is less random."
+        takes = f"{name} takes {percent(share)} of the time of making a batch."
+        change = case.change(code=code, collate=cause.left)
+        yield change.advise(cause.title, takes, evidence, caveat=caveat)
 
 
 def _default(case: Case, collate_us: float) -> Outcomes:
@@ -179,9 +161,10 @@ def _default(case: Case, collate_us: float) -> Outcomes:
         return
     at = clean(min(leaf.path.rpartition("[")[0] for leaf in numbers), 80)
     more = " or more" if len(case.inspection.leaves) >= MAX_LEAVES else ""
-    yield case.change(code=f"# By hand: {_NUMBERS.by_hand}\n", collate=_NUMBERS.left).advise(
+    yield case.change(code=f"# By hand: {_NUMBERS.do}\n", collate=_NUMBERS.left).advise(
         _NUMBERS.title,
-        f"{_NUMBERS.why} This batch has {len(numbers)}{more} of them in batch{at}.",
+        "default_collate makes a tensor of each place in the lists. "
+        f"This batch has {len(numbers)}{more} of them in batch{at}.",
         {"collating a batch": us(collate_us)},
         caveat="The loop then gets one tensor, with a row for each sample, where it got a list.",
     )
@@ -208,12 +191,10 @@ def _large(case: Case, collate_us: float) -> Iterator[Advice]:
     )
 
 
-def _cause(source: str, padding: float | None, hot: OwnLine | None) -> _Cause | None:
+def _cause(source: str, padding: float | None, hot: OwnLine | None) -> Better | None:
     copies = hot is not None and _COPIES.match(hot.line) is not None
     if re.search(r"\b(?:for|while)\b", source) and _LOOP_LINE.search(source) and not copies:
         return _LOOP
-    if _LISTED.search(source):
-        return _FROM_LIST
     if (padding or 0.0) > PADDING_SHARE and _PADS.search(source):
         return _PADDING
     return None
@@ -238,41 +219,22 @@ def _innermost(case: Case, lines: list[OwnLine]) -> OwnLine | None:
     return min(among, key=lambda each: own_called(stage, each.place), default=None)
 
 
-def _per_sample(lines: list[OwnLine]) -> tuple[_Cause, OwnLine] | None:
-    """What collate_fn, or a function that it calls, does for each sample by itself need not be done
+def _per_sample(lines: list[OwnLine]) -> OwnLine | None:
+    """What collate_fn, or a function that it calls, does for each sample by itself, and need not do
     in every batch."""
     line = next((each for each in lines if done_per_sample(each.method, each.line)), None)
-    if line is None or any(CHANCE.search("\n".join(each.method.source)) for each in lines):
-        return None
-    takes = f"`{clean(line.text, 80)}` takes {percent(line.share.mid)} of it"
-    why = f"{takes}, and does for each sample, in {_ONCE.why}"
-    high, low = (1 - share * ONCE_SAVES for share in (line.share.low, line.share.high))
-    return replace(_ONCE, why=why, left=(low, high)), line
+    drawn = any(CHANCE.search("\n".join(each.method.source)) for each in lines)
+    return None if drawn else line
 
 
-def _of_line(case: Case, hot: OwnLine | None) -> _Cause | None:
-    """What the line that takes most says, in collate_fn or in a function that it calls."""
+def _of_line(case: Case, hot: OwnLine) -> Better | None:
+    """What the line that takes most does with what the samples hold."""
     fields = case.loader.looks.fields
     kinds = {each.kind for each in fields}
-    if hot is None:
-        return None
     if "ndarray" in kinds <= {"ndarray", "number"} and tensor_of_list(hot.line):
-        return _FROM_LIST
+        return better_call(hot.line, None)
     numbers = sum(each.kind == "number" for each in fields) >= MANY_NUMBERS
-    if "default_collate(" in hot.line and numbers:
-        return _NUMBERS
-    shape = shape_of(hot.method, hot.line, held=kinds_of(hot.part))
-    if shape is not None:
-        left = 1 - shape.saves
-        better, why = Better("", shape.title, shape.do, (left, left)), shape.why
-    elif hot.method.at(hot.line) in hot.method.loops:
-        return None
-    elif found := better_call(hot.text, hot.call):
-        better, why = found, ""
-    else:
-        return None
-    why = f"`{clean(hot.text, 80)}` takes {percent(hot.share.mid)} of it{why}."
-    return _Cause(better.title, why, better.remains(hot.share), better.do)
+    return _NUMBERS if "default_collate(" in hot.line and numbers else None
 
 
 def _by_hand(case: Case, collate_us: float) -> Advice | Unmeasured:

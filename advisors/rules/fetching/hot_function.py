@@ -7,11 +7,11 @@ What it looks for
     resampling, deep copies, locks. Of an unknown function that takes 40 % of fetch (STANDS_OUT),
     the line that calls it is named, with what its source says: the same for every sample or for
     each value of an argument, a search through everything, one value after another, there and back
-    again, made smaller afterwards, a copy of the rest, asked of another process, made in vain,
-    computed in float64, or not needed at all; that it takes longer with each batch; or the library
-    call that is faster (`code/better_calls.py`). Of the loop's own time, what goes by in methods of
-    the loader's parts (LEAST_OF_ALL, 10 % of all time): a length counted at each step, a shuffle
-    between epochs.
+    again, made smaller afterwards, a copy of the rest, asked of another process, made in vain, the
+    same in each round of a loop, or not needed at all; that it takes longer with each batch; or the
+    library call that is faster (`code/better_calls.py`). Of the loop's own time, what goes by in
+    methods of the loader's parts (LEAST_OF_ALL, 10 % of all time): a length counted at each step, a
+    shuffle between epochs.
 
 Why it matters
     The part of fetch that a function takes limits what replacing it can gain. So the prediction
@@ -34,10 +34,6 @@ When not to
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
-
 from ....profiler.base.metadata import clean
 from ...case.advice import Advice, Outcome, Outcomes, Unmeasured
 from ...case.case import Case
@@ -48,23 +44,21 @@ from ...case.fetching import (
     file_suffix,
     sample_time_us,
 )
-from ...code.better_calls import better_call
-from ...code.by_hand import grows, line_costs, make_cheaper
+from ...code.by_hand import grows, make_cheaper, shaped
 from ...code.hot.functions import (
     LEAST_SAMPLES,
     STANDS_OUT,
     Unknown,
     known,
-    own_called,
     unknown,
 )
 from ...code.hot.in_loop import InLoop, in_loop
 from ...code.hot.kind import Hot
 from ...code.hot.own_lines import OwnLine, own_lines
+from ...code.hot.shaped_lines import better_lines, own_shape, stands_out, worst_shape
 from ...code.layouts.container_access import findings
 from ...code.layouts.kept import opener_of
-from ...code.shape_code import kinds_of, shape_code
-from ...code.shapes import ALL, CHANCE, FLOAT32, ONE_BY_ONE, Shape, same_each_time, shape_of
+from ...code.shapes import CHANCE
 from ...schema.evidence import Evidence, count, percent, us
 from ...schema.gains import LEAST_GAIN
 from ...schema.report_model import CodeStage, Range
@@ -93,8 +87,6 @@ SEARCHED = (
     "Sort the index once, so that .loc finds rows instead of searching for them",
     "In an index that is not sorted, where labels occur more than once, .loc compares all of them.",
 )
-
-_Shaped = tuple[OwnLine, Shape]
 
 
 def examine(case: Case) -> Outcomes:
@@ -164,25 +156,12 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     found = known(stage, file_suffix(case))
     other = unknown(stage)
     line = _standing_out(stage, other)
-    below = other.name if other is not None else ""
     lines = own_lines(stage, case.inspection.parts, SourceLines(case.process, case.loader))
-    if any(_is_opener(case, each) for each in lines if _stands_out(each)):
+    if any(_is_opener(case, each) for each in lines if stands_out(each)):
         return  # the rule storage-format says what to do
-    floats = {each.dtype for each in case.inspection.leaves if "float" in (each.dtype or "")}
-    only = {"": FLOAT32} if floats == {FLOAT32} else {}
-    shapes = [(each, shape) for each in lines if (shape := _shape(each, below, only)) is not None]
-    shapes = [
-        (each, shape)
-        for each, shape in shapes
-        # Not where an own function takes the time, except for each element of a table.
-        if shape.waste or shape.key not in (ALL, ONE_BY_ONE) or not _calls_own(stage, each)
-    ]
-    shapes = [each for each in _together(shapes, lambda shape: shape.key) if _stands_out(each[0])]
-    inner = [each for each in shapes if not _around_another(stage, each, shapes)]
-    inner += _same(other, lines)
-    worst = max(inner, key=lambda found: found[1].waste, default=None)
+    worst = worst_shape(stage, lines, other)
     if worst is not None and worst[1].waste:
-        yield _shaped(case, stage, *worst)
+        yield shaped(case, "fetch", *worst, _sampled(stage, worst[0].share))
         return
     # A little waiting does not hide what computes.
     best = next((hot for hot in found if not hot.family.waits or hot.share >= KNOWN_FROM), None)
@@ -192,7 +171,11 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
             "waiting, which cannot be made faster, but which more workers, or threads inside "
             "__getitems__, can overlap"
         )
-    elif best is not None and best.share >= (KNOWN_FROM if line is not None else LEAST_SHARE):
+    elif (
+        best is not None
+        and best.share >= (KNOWN_FROM if line is not None else LEAST_SHARE)
+        and (worst is None or best.share >= MAIN_PART * worst[0].share.mid)
+    ):
         advice = _known(case, stage, best, sample_us)
         yield advice
         unsure = advice.predicted.low <= LEAST_GAIN
@@ -202,9 +185,9 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     elif line is not None and (grown := grows(case, "fetch")) is not None:
         yield make_cheaper(case, "fetch", line, _sampled(stage, line.share), grown)
     elif worst is not None:
-        yield _shaped(case, stage, *worst)
+        yield shaped(case, "fetch", *worst, _sampled(stage, worst[0].share))
     elif (line is None or (other is not None and line.text == other.name)) and (
-        group := _better(stage, lines)
+        group := better_lines(stage, lines)
     ):
         yield make_cheaper(case, "fetch", group, _sampled(stage, group.share), grows(case, "fetch"))
     elif line is not None:
@@ -218,84 +201,15 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         )
 
 
-def _same(other: Unknown | None, lines: list[OwnLine]) -> Iterator[_Shaped]:
-    """The own function that takes most, if it gives the same for every sample."""
-    if other is None or not other.own:
-        return
-    name, share = other.name.rpartition(".")[2], Range(other.low, other.share, other.high)
-    for each in lines:
-        if each.method.name == name and (shape := same_each_time(each.method, kinds_of(each.part))):
-            yield each._replace(line=name, text=other.name, place=other.place, share=share), shape
-            return
-
-
-def _shape(line: OwnLine, below: str, more: dict[str, str]) -> Shape | None:
-    return shape_of(line.method, line.line, f"{line.call} {below}", kinds_of(line.part) | more)
-
-
-def _together(
-    found: Iterable[tuple[OwnLine, Any]], key: Callable[[Any], str]
-) -> Iterator[tuple[OwnLine, Any]]:
-    """Lines of one method that say the same as one line, the first of them."""
-    alike = defaultdict[tuple[int, str], list[tuple[OwnLine, Any]]](list)
-    for line, said in found:
-        alike[id(line.method), key(said)].append((line, said))
-    for (line, said), *others in alike.values():
-        yield line.with_others([each for each, _ in others]), said
-
-
-def _stands_out(line: OwnLine) -> bool:
-    return line.share.mid >= STANDS_OUT
-
-
-def _better(stage: CodeStage, lines: list[OwnLine]) -> OwnLine | None:
-    """Lines that only stand out together, for which the same call is better."""
-    direct = (each for each in lines if not _calls_own(stage, each))
-    rows = ((each, row) for each in direct if (row := better_call(each.text, each.call)))
-    alike = _together(rows, lambda row: row.title)
-    return next((line for line, _ in alike if _stands_out(line)), None)
-
-
-def _calls_own(stage: CodeStage, line: OwnLine) -> bool:
-    """Whether a line takes long for an own function that it calls."""
-    return own_called(stage, line.place) >= MAIN_PART * line.share.mid
-
-
-def _around_another(stage: CodeStage, found: _Shaped, shapes: list[_Shaped]) -> bool:
-    """Whether this line calls an own function in which another of these lines takes most of its
-    time."""
-    line, shape = found
-    least, most = MAIN_PART * line.share.mid, line.share.mid
-    others = [each for each, _ in shapes if each.method is not line.method]
-    within = any(least <= each.share.mid <= most for each in others)
-    return within and not shape.waste and _calls_own(stage, line)
-
-
 def _is_opener(case: Case, line: OwnLine) -> bool:
     """Whether it opens a container again for each sample, and advice about that is given."""
     opener, storage = opener_of(line.part, surely=False), case.report.storage
     if opener is None or not opener.used_by(line.text) or storage is None:
         return False
     # What is made of an open file in the same way each time is more than opening it.
-    if f"{opener.text}(" not in line.text and _shape(line, "", {}) is not None:
+    if f"{opener.text}(" not in line.text and own_shape(line, "") is not None:
         return False
     return fetch_share(case) >= MAIN_PART and any(findings(case, storage))
-
-
-def _shaped(case: Case, stage: CodeStage, line: OwnLine, shape: Shape) -> Advice:
-    """A line of which the source says what is wrong, and what is gained if that goes away."""
-    text, share = clean(line.text, 80), line.share
-    at = f" ({line.place})" if line.place is not None else ""
-    alone = shape.waste or shape.left
-    # Who does a line's work otherwise changes what stands around it too (see code/by_hand.py).
-    least = 1 - share.high * (1 - shape.left) if alone else 0.0
-    free = least, 1 - share.low * shape.saves
-    return case.change(code=shape_code(line.line, shape, at), fetch=free).advise(
-        f"{shape.title}: {text}",
-        f"{line_costs('fetch', line)}{shape.why}.",
-        {**_sampled(stage, share), "line": line.place},
-        caveat=shape.caveat,
-    )
 
 
 def _known(case: Case, stage: CodeStage, hot: Hot, sample_us: float) -> Advice:

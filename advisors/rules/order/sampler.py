@@ -2,7 +2,8 @@
 
 What it looks for
     Index drawing that takes at least 10 % of the step (INDEX_SHARE), permutations at the start of
-    epochs included. A sampler that makes samples to draw their indices.
+    epochs included. A sampler that makes samples to draw their indices. Lines of a sampler of your
+    own that take 40 % of drawing, by what their source says (see hot-function).
 
 Why it matters
     A sampler yields one Python number per sample, in the training process, inside next(): workers
@@ -27,13 +28,18 @@ from ...case.advice import Advice, Outcomes
 from ...case.case import Case
 from ...case.code_text import Source, identifier, last_part
 from ...case.fetching import per_sample
-from ...code.hot.functions import FEW_SAMPLES, SAMPLES_MADE, outermost
+from ...code.by_hand import make_cheaper, shaped
+from ...code.hot.functions import FEW_SAMPLES, SAMPLES_MADE, outermost, unknown
+from ...code.hot.own_lines import own_lines
+from ...code.hot.shaped_lines import better_lines, worst_shape
 from ...code.loader_code import DROP, loader_code
 from ...code.loader_form import form_of
-from ...code.template import code_from, definitions
+from ...code.shapes import ONE_BY_ONE
+from ...code.template import code_from
 from ...schema.evidence import count, percent, us
 from ...schema.report_model import CodeStage, Range
 from ...stacks.code_summary import wilson
+from ...stacks.source_lines import SourceLines
 from ...whatif.costs import DRAWN_AS_ARRAY
 
 NEEDS = "prediction"
@@ -57,6 +63,7 @@ MAKES_SAMPLES = 0.5
 
 _SHUFFLED = "np.random.default_rng((seed, epoch)).permutation(len(dataset))"
 _STRAIGHT = "np.arange(len(dataset))"
+_CUT = "# order[begin : begin + batch_size].tolist() for each batch (as a batch_sampler)\n"
 
 
 def examine(case: Case) -> Outcomes:
@@ -69,6 +76,15 @@ def examine(case: Case) -> Outcomes:
         made = _made(stage)
         if made.mid >= MAKES_SAMPLES:
             yield _reads_samples(case, name, made)
+            return
+        parts = filter(None, (case.inspection.sampler, case.inspection.batch_sampler))
+        lines = own_lines(stage, parts, SourceLines(case.process, case.loader))
+        worst = worst_shape(stage, lines, unknown(stage))
+        if worst is not None and worst[1].key != ONE_BY_ONE:
+            yield shaped(case, "index", *worst, {})
+            return
+        if worst is None and (group := better_lines(stage, lines)):
+            yield make_cheaper(case, "index", group, {})
             return
     # Of what takes longer still, no more is left.
     slow = max(1.0, (per_sample(case, mean) or 0.0) / OWN_US)
@@ -129,20 +145,11 @@ def _sampler(case: Case) -> tuple[str, bool]:
 
 def _code(case: Case, name: str) -> str:
     form = form_of(case)
+    if not form.whole:
+        name = identifier(name, "the sampler")
+        return f"# By hand, in {name}: draw the order of an epoch as one array, and yield\n" + _CUT
     drop = ", drop_last=True" if case.config.get("drop_last") is True else ""
     size = f"batch_size={case.batch_size or 64}{drop}"
-    if not form.whole:
-        return f"""\
-import numpy as np
-
-
-{definitions("samplers", "ArrayBatches")}
-
-# By hand: write draw(epoch) so that it gives, as one array,
-# what {identifier(name, "the sampler")} draws in an epoch, and hand the loader
-#     batch_sampler=ArrayBatches(draw, samples, {size})
-# with as many samples as that array has, in place of the sampler it has now.
-"""
     batches = Source(f"ArrayBatches(draw, len(dataset), {size})")
     changes = dict.fromkeys(("batch_size", "shuffle", "sampler", "drop_last"), DROP)
     order = _SHUFFLED if form.shuffle else _STRAIGHT

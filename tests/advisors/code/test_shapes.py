@@ -9,7 +9,6 @@ from loaderscope.advisors.code.method import Method, linked
 from loaderscope.advisors.code.shapes import (
     CHANGES,
     DEQUE,
-    FLOAT32,
     Shape,
     changing,
     same_each_time,
@@ -103,6 +102,7 @@ return volume[index]"""
 
 KNOWN = {"items#": "6,000", "weights#": "100,000", "rows": "list", "memory": "deque"}
 KNOWN |= {"seen": "list", "kept": DEQUE, "seen" + CHANGES: "", "kept" + CHANGES: ""}
+KNOWN |= {"table": "hf"}
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ KNOWN |= {"seen": "list", "kept": DEQUE, "seen" + CHANGES: "", "kept" + CHANGES:
         "near = knn(self.few, index)  # -",
         # Work that is done again, or for a part.
         "total = sum(self.rows[index])  # -",
-        "places = offsets(index)\nnear = [self.table[key][at] for at in places]  # whole for a part",
+        "places = offsets(index)\nnear = [self.table[key][at] for at in places]  # again in a loop `self.table[key]`",
         "places = offsets(index)\nnear = [self.rows[key][at] for at in places]  # one by one",
         "places = offsets(index)\nnear = [self.table[at][key] for at in places]  # one by one",
         "found = self.query(index)  # -",  # not a DataFrame's
@@ -130,11 +130,9 @@ KNOWN |= {"seen": "list", "kept": DEQUE, "seen" + CHANGES: "", "kept" + CHANGES:
         # A file's lines are the same for every sample, unless it goes as far as the sample says.
         "names = open(LIST)\nfor _ in range(9):\n    entry = names.readline()  # same\nreturn entry",
         "names = open(LIST)\nfor _ in range(index):\n    entry = names.readline()  # -\nreturn entry",
-        # There and back.
-        "return torch.tensor(self.row[index].tolist())  # back and forth",
-        "copy = pickle.loads(pickle.dumps(self.row[index]))  # back and forth",
-        "image = Image.fromarray(np.asarray(self.images[index]))  # back and forth",
-        "return torch.tensor(self.row[index])  # -",
+        "buffer = self.rows_of[KEY][: self.size].copy()  # same",
+        "found = next(itertools.islice(self.cuts, index, index + 1))  # searched",
+        "found = []\nfor at in drawn(index):\n    if at not in found:  # searched\n        found.append(at)",
         # A part that depends on all, or all is used besides.
         "x = self.frame[self.columns]  # same\nreturn x[index]",
         "x = self.frame[index]  # -\nreturn x",
@@ -160,8 +158,15 @@ KNOWN |= {"seen": "list", "kept": DEQUE, "seen" + CHANGES: "", "kept" + CHANGES:
         "for path in self.views[index]:\n    views.append(decode(path))  # -",
         "x = [self.t.iloc[index, k] for k in range(9)]  # one by one `[self.t.iloc[index, k] for k in range(9)]`",
         "x = [decode(path) for path in self.views[index]]  # -",
-        "for y in range(h):\n    for x in decoded:\n        out[y, x] = f(index)  # -",
-        "for y in range(h):\n    out[y, y] = f(index)  # -",
+        "for y in range(h):\n    out[y, y] = f(y, index)  # -",
+        # Again in each round, unless it may give something else, or is to be filled.
+        "for y in range(h):\n    for x in decoded:\n        out[y, x] = f(index)  # again in a loop",
+        "for box in boxes(index):\n    found += [Image.open(index).crop(box)]  # again in a loop `Image.open(index)`",
+        "name = f(index)\nfound = [crop(load(name), at) for at in places]  # again in a loop `load(name)`",
+        "for box in boxes(index):\n    name = next(names)\n    found += [load(name)]  # -",
+        "for box in boxes(index):\n    found += [load(name(box))]  # -",
+        "for box in boxes(index):\n    found += [np.zeros(size(index))]  # again in a loop `size(index)`",
+        "for box in boxes(index):\n    found += [self.query(index)]  # -",
         "for attempt in range(3):\n    if state is not None:  # one by one\n        break",
         # Containers that are searched, and what is thrown away.
         "again = index in self.seen  # searched\nfew = random.sample(self.kept, 8)  # deque",
@@ -320,50 +325,39 @@ def test_an_argument_varies_if_a_call_gives_it_what_does() -> None:
     assert shape is not None and shape.key == "same"
 
 
-CROP = "crop = image[random.randint(0, 9) :].copy()"
-FOREVER, TRIES = "while True:\n    ", "for attempt in range(9):\n    "
-VAIN, NOT = "  # thrown away\n    ", "  # -\n    "
-UNTIL_BRIGHT, SKIPS = "if bright(crop):\n        break", "if dark(crop):\n        continue\n    "
+def test_what_is_copied_whole_though_it_may_change() -> None:
+    changes = {"buffers" + CHANGES: ""}
+    copied = "def draw(n):\nkept = self.buffers[KEY][: self.filled].copy()  # all for one `self.buffers[KEY]"
+    said(copied, changes)
+    said("def draw(n):\nkept = self.buffers[n].copy()  # -", changes)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"{FOREVER}{CROP}{VAIN}{UNTIL_BRIGHT}",
-        f"{FOREVER}y = random.randint(0, 9)\n    crop = image[y:].copy(){VAIN}{UNTIL_BRIGHT}",
-        f"{FOREVER}{CROP}{VAIN}{SKIPS}break",
-        f"{TRIES}{CROP}{NOT}{SKIPS}kept.append(crop)",
-        f"{FOREVER}n = random.randint(0, 9)\n    crop = large(image, n){NOT}if n > 4:\n        break",
-        f"{FOREVER}n += random.randint(0, 9)\n    crop = image[n:].copy(){NOT}if n > 99:\n        break",
-        f"{TRIES}{CROP}{VAIN}{UNTIL_BRIGHT}",
-        f"crop = image\nwhile dark(crop):\n    {CROP}  # thrown away",
-        f"{FOREVER}crop = image.resample(3){NOT}{UNTIL_BRIGHT}",
-        f"{FOREVER}crop = self.file.read(9){NOT}if not crop:\n        break",
-        f"for image in images:\n    {CROP}  # searched\n    {UNTIL_BRIGHT}",
-    ],
-)
-def test_a_loop_that_draws_until_one_passes(text: str) -> None:
-    said(f"def cut(image):\n{text}\nreturn crop")
+def test_what_a_folder_holds_is_listed_once_for_each() -> None:
+    head = "def frames(video, at):\nnames = sorted(os.listdir(video))  # per value `video`\n"
+    said(f"{head}names = [os.path.join(video, name) for name in names]  # per value `video`")
+    said("def frames(video, at):\nnames = sorted(read(video))  # -")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "img = np.asarray(self.open(index))\nimg = img / 255.0  # float64\nimg = (img - MEAN) / STD  # float64",
-        "img = cv2.imread(self.names[index]) / 127.5 - 1  # float64",
-        "img = np.asarray(self.open(index), np.float32)\nimg = img / 255.0\nimg = (img - MEAN) / STD  # -",
-        "img = np.asarray(self.open(index)).astype('float32')\nimg = img[::-1]\nimg = img / 255.0  # -",
-        "img = torch.from_numpy(self.images[index]) / 255.0\nreturn img - 0.5  # -",
-        "img = self.tensors[index] / 255.0\nreturn img - 0.5, np.mean(index)  # -",
-    ],
-)
-def test_what_numpy_computes_in_float64_of_bytes(text: str) -> None:
-    held = {"": FLOAT32, "tensors": "tensor"}
-    tensor = "img = decoded(index)\nimg = img / 255.0\nimg = (img - MEAN) / STD  # -\nreturn img"
-    said(tensor, held)
-    text += "\nreturn torch.from_numpy(img).float()"
-    said(text, held)
-    said(text.replace("# float64", "# -"))  # nothing says that float32 is enough
+def test_what_a_loop_gives_a_function_again_is_made_again() -> None:
+    getitem = [
+        GETITEM,
+        "    text = self.texts[index]",
+        "    for start in starts(index):",
+        "        found.append(span(text, start, self.size))",
+        "    return found",
+    ]
+    span = [
+        "def span(text, start, size):",
+        "    words = text.split()",
+        "    part = cut(start, size)",
+    ]
+    method = linked([getitem, span])[1]
+    assert method.steady == {"text", "size"}
+    again = shape_of(method, "words = text.split()")
+    assert again is not None and again.key == "again in a loop" and "`text.split()`" in again.why
+    assert shape_of(method, "part = cut(start, size)") is None
+    once = [*getitem[:2], "    found = span(text, index, 3)"]
+    assert not linked([once, span])[1].steady
 
 
 BY_KEY = ("['graph'][0]", "['x']", "['y']")

@@ -12,8 +12,7 @@ import pytest
 from builders import MS, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import CodeStage
-from loaderscope.advisors.stacks.code_summary import code_of, wilson
-from loaderscope.advisors.stacks.flame import MAX_NODES
+from loaderscope.advisors.stacks.code_summary import MAX_NODES, code_of, wilson
 from loaderscope.advisors.stacks.libraries import owner_of
 from loaderscope.advisors.stacks.stage_parts import parts_of
 from loaderscope.profiler.base.host import host_name

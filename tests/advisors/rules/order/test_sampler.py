@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 from loaderscope.advisors.assemble.findings import findings_of
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.whatif.costs import DRAWN_AS_ARRAY
+from loaderscope.profiler.store.inspection import Inspection, Part
 from rule_cases import advice, asked, case_of, outcomes, ran
 from rule_rows import main_loop
 from silence import silent
@@ -32,11 +33,8 @@ def test_slow_python_sampler(tmp_path: Path, index: float, left: tuple[float, fl
     found = advice(NAME, case)
     assert found.why.startswith("Balanced takes 5.00 ") and "Balanced" in (found.caveat or "")
     assert asked(case) == [{"index": pytest.approx(left)}]
-    # What it draws is its own: pasted, the code changes nothing until that is written.
-    space = ran(found.code)
-    assert "loader" not in space and "what Balanced draws" in found.code
-    order = [2, 0, 1, 3, 3]
-    assert list(space["ArrayBatches"](lambda epoch: np.array(order), 5, 2)) == [[2, 0], [1, 3], [3]]
+    # What it draws is its own: only its author can write that.
+    assert found.code.startswith("# By hand, in Balanced: draw the order of an epoch as one array")
 
 
 @pytest.mark.parametrize(("made", "fires"), [(80, True), (20, False)])
@@ -50,6 +48,24 @@ def test_a_sampler_that_makes_samples(tmp_path: Path, made: int, fires: bool) ->
         assert "80 % of drawing goes by in __getitem__" in found.why
     # The line that costs is the sampler's.
     assert findings_of(sampled)[0].place == "patches.py:9"
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [
+        ("left = sorted(self.by_size)", "Do once what is the same for every sample: left = sorted"),
+        ("left = left[8:]", "Move an offset instead of copying the rest of a list"),
+        ("picked = np.random.choice(left, 8, replace=False)", "Draw a few of many without"),
+        ("picked.append(left.pop())", "Draw all indices of an epoch at once, as an array"),
+        ("picked = self.draw(left)", "Draw all indices of an epoch at once, as an array"),
+    ],
+)
+def test_what_a_line_of_a_sampler_says(tmp_path: Path, line: str, title: str) -> None:
+    source = ("def __iter__(self):", "    left = self.all()", "    for _ in range(9):")
+    part = Part(name="Balanced", iter=(*source, f"        {line}", "        yield picked"))
+    made = seen(drawn(tmp_path), (f"Balanced.__iter__ {OWN_FILE}:4", 90), text=line, stage="index")
+    made = replace(made, loader=replace(made.loader, inspection=Inspection(sampler=part)))
+    assert advice(NAME, made).title.startswith(title)
 
 
 def test_torchs_own_shuffle_has_less_to_gain(tmp_path: Path) -> None:
