@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 
-from .method import Method, called, calls_in, draws, names_of, parsed
+from .method import Method, bound_by, called, calls_in, draws, names_of, parsed, read_by
 
 # They go through lists value by value.
 _OF_LISTS = ("tensor", "as_tensor", "FloatTensor", "Tensor", "LongTensor")
@@ -37,12 +37,19 @@ def done_per_sample(method: Method, line: str) -> bool:
     statement = method.at(line)
     if statement is None:
         return False
+    # What goes over the fields of a sample is done once for each field.
+    fields = bound_by(*(each for each in method.statements if _of_fields(*read_by(each))))
     return any(
         isinstance(node, ast.Call)
         and called(node) not in _PACKING
         and names_of(node) & changed
         and not draws(node)
         for over, changed, nodes in method.rounds(statement)
-        if method.varies(*over)
+        if method.varies(*over) and not (_of_fields(*over) or names_of(*over) & fields)
         for node in nodes
     )
+
+
+def _of_fields(*nodes: ast.AST) -> bool:
+    """Whether this goes over the keys of a sample or batch."""
+    return any(called(call) in ("keys", "items") for each in nodes for call in calls_in(each))

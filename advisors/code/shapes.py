@@ -682,12 +682,12 @@ def _used_whole(method: Method, smaller: ast.stmt, made: set[str]) -> bool:
     """Whether what these names hold is used as a whole, although this line takes a part of it, or
     several parts, which together may be all."""
     again = [node for node in ast.walk(smaller) if isinstance(node, ast.Name)]
-    if any(node.id in made and isinstance(node.ctx, ast.Store) for node in again):
-        return False
-    nodes = [node for each in (smaller, *method.after(smaller)) for node in nodes_read(each)]
+    anew = any(node.id in made and isinstance(node.ctx, ast.Store) for node in again)
+    later = [] if anew else method.after(smaller)
+    nodes = [node for each in (smaller, *later) for node in nodes_read(each)]
     parts = [node for node in nodes if _is_smaller(node, made)]
     here = [each for each in nodes_read(smaller) if isinstance(each, ast.Subscript)]
-    if len({ast.unparse(node) for node in here if node in parts}) > 1:
+    if not anew and len({ast.unparse(node) for node in here if node in parts}) > 1:
         return True
     lengths = [node for node in nodes if _is_length(node, made)]
     used = {node for node in nodes if isinstance(node, ast.Name) and node.id in made}

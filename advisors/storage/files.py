@@ -132,10 +132,10 @@ def opens_of_a_file(loader: LoaderRun) -> float | None:
     counted = looks.opens and looks.opens == looks.distinct + looks.reopened
     if not counted or not length or loader.config.get("shuffle") is not True:
         return None
-    of_all, alike = length * looks.opens / looks.samples, max(1, loader.num_workers)
-    files = np.geomspace(max(1.0, of_all), looks.distinct / alike, 200)
-    seen = files * -np.expm1(-looks.opens / alike / files)
-    return of_all / float(files[np.argmin(abs(seen - looks.distinct / alike))])
+    workers, of_all = max(1, loader.num_workers), length * looks.opens / looks.samples
+    files = np.geomspace(of_all, looks.distinct / workers, 200)
+    seen = -np.expm1(-looks.opens / workers / files) * files * workers
+    return of_all / float(files[np.argmin(abs(seen - looks.distinct))])
 
 
 def dataset_bytes(loader: LoaderRun) -> tuple[float | None, str]:

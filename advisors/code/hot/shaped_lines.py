@@ -21,12 +21,12 @@ def worst_shape(stage: CodeStage, lines: list[OwnLine], other: Unknown | None) -
     """The line that takes most of those that stand out and have a shape, waste first. `other` is
     the function that takes most of the stage."""
     below = other.name if other is not None else ""
-    shapes = [(each, shape) for each in lines if (shape := own_shape(each, below)) is not None]
     shapes = [
         (each, shape)
-        for each, shape in shapes
+        for each in lines
+        if (shape := own_shape(each, below)) is not None
         # Not where an own function takes the time, except for each element of a table.
-        if shape.waste or shape.key not in (ALL, ONE_BY_ONE) or not _calls_own(stage, each)
+        and (shape.waste or shape.key not in (ALL, ONE_BY_ONE) or not _calls_own(stage, each))
     ]
     shapes = [each for each in _together(shapes, lambda shape: shape.key) if stands_out(each[0])]
     inner = [each for each in shapes if not _around_another(stage, each, shapes)]
@@ -66,8 +66,11 @@ def stands_out(line: OwnLine) -> bool:
 
 def better_lines(stage: CodeStage, lines: list[OwnLine]) -> OwnLine | None:
     """Lines that only stand out together, for which the same call is better."""
-    direct = (each for each in lines if not _calls_own(stage, each))
-    rows = ((each, row) for each in direct if (row := better_call(each.text, each.call)))
+    rows = (
+        (each, row)
+        for each in lines
+        if not _calls_own(stage, each) and (row := better_call(each.text, each.call))
+    )
     alike = _together(rows, lambda row: row.title)
     return next((line for line, _ in alike if stands_out(line)), None)
 

@@ -134,10 +134,10 @@ def _reopened(case: Case, storage: StorageSummary) -> Advice | None:
 def _repeated(case: Case, storage: StorageSummary) -> Advice | None:
     """Of files that each are opened for several samples."""
     times, stage = opens_of_a_file(case.loader), case.code_stage("fetch")
-    lines = stage.lines if stage is not None else ()
-    shares = (each.total_share for each in lines if _READS.search(each.text or ""))
-    share = max(shares, default=0.0)
-    if times is None or times < OFTEN or share < MAIN_PART:
+    if times is None or times < OFTEN or stage is None:
+        return None
+    reads = (each.total_share for each in stage.lines if _READS.search(each.text or ""))
+    if (share := max(reads, default=0.0)) < MAIN_PART:
         return None
     opened = figure(storage.opens_per_sample or 0.0, "files")
     return case.change(code=_ONCE_EACH, fetch=(1 / times, 1 - share / 2)).advise(

@@ -149,8 +149,9 @@ def examine(case: Case) -> Outcomes:
             code = _buckets(case)
             caveat = "Batches will have more shapes, and the order of samples is less random."
         takes = f"{name} takes {percent(share)} of the time of making a batch."
-        change = case.change(code=code, collate=cause.left)
-        yield change.advise(cause.title, takes, evidence, caveat=caveat)
+        yield case.change(code=code, collate=cause.left).advise(
+            cause.title, takes, evidence, caveat=caveat
+        )
 
 
 def _default(case: Case, collate_us: float) -> Outcomes:
@@ -229,11 +230,9 @@ def _per_sample(lines: list[OwnLine]) -> OwnLine | None:
 
 def _of_line(case: Case, hot: OwnLine) -> Better | None:
     """What the line that takes most does with what the samples hold."""
-    fields = case.loader.looks.fields
-    kinds = {each.kind for each in fields}
-    if "ndarray" in kinds <= {"ndarray", "number"} and tensor_of_list(hot.line):
+    if tensor_of_list(hot.line):
         return better_call(hot.line, None)
-    numbers = sum(each.kind == "number" for each in fields) >= MANY_NUMBERS
+    numbers = sum(each.kind == "number" for each in case.loader.looks.fields) >= MANY_NUMBERS
     return _NUMBERS if "default_collate(" in hot.line and numbers else None
 
 

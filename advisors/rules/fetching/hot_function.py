@@ -179,7 +179,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         advice = _known(case, stage, best, sample_us)
         yield advice
         unsure = advice.predicted.low <= LEAST_GAIN
-        if line is not None and unsure and best.share < MAIN_PART * line.share.mid:
+        if line is not None and unsure and best.share < line.share.mid:
             # Most of it is something else.
             yield make_cheaper(case, "fetch", line, _sampled(stage, line.share))
     elif line is not None and (grown := grows(case, "fetch")) is not None:

@@ -63,7 +63,10 @@ MAKES_SAMPLES = 0.5
 
 _SHUFFLED = "np.random.default_rng((seed, epoch)).permutation(len(dataset))"
 _STRAIGHT = "np.arange(len(dataset))"
-_CUT = "# order[begin : begin + batch_size].tolist() for each batch (as a batch_sampler)\n"
+_CUT = (
+    "draw the order of an epoch as one array, and yield\n"
+    "# order[begin : begin + batch_size].tolist() for each batch (as a batch_sampler)\n"
+)
 
 
 def examine(case: Case) -> Outcomes:
@@ -146,8 +149,7 @@ def _sampler(case: Case) -> tuple[str, bool]:
 def _code(case: Case, name: str) -> str:
     form = form_of(case)
     if not form.whole:
-        name = identifier(name, "the sampler")
-        return f"# By hand, in {name}: draw the order of an epoch as one array, and yield\n" + _CUT
+        return f"# By hand, in {identifier(name, 'the sampler')}: {_CUT}"
     drop = ", drop_last=True" if case.config.get("drop_last") is True else ""
     size = f"batch_size={case.batch_size or 64}{drop}"
     batches = Source(f"ArrayBatches(draw, len(dataset), {size})")

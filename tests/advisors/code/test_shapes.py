@@ -139,6 +139,7 @@ KNOWN |= {"table": "hf"}
         "x = np.unique(self.cells[index])  # -\nreturn x",
         "x = np.sort(self.a[index])  # -\ny = x[:4]\nreturn y",
         "x = made(self.a[index])  # -\ny = x[:4].mean()\nreturn x - y",
+        "x = made(self.a[index])  # -\nx = np.concatenate([x[:1], x])",
         "x = made(self.a[index])  # whole for a part\ny = x[: x.shape[0] // 2]\nreturn y",
         "x = np.where(self.a[index] == 0, 1, 2)  # -\nreturn x",
         "x = made(self.a[index])  # -\nreturn x[:4], x[4]",

@@ -108,22 +108,23 @@ def test_stacks_name_what_the_source_does_not_tell(tmp_path: Path) -> None:
     assert "profile it alone" in unmeasured(NAME, few)
 
 
-@pytest.mark.parametrize(
-    ("samples", "stacks"),
-    [
-        ([ARRAY, ARRAY], True),
-        ([(ARRAY, 1), (ARRAY, 1)], True),
-        ([(ARRAY, "a"), (ARRAY, "b")], False),
-    ],
-)
-def test_arrays_are_to_be_stacked(tmp_path: Path, samples: Any, stacks: bool) -> None:
+def test_arrays_are_to_be_stacked(tmp_path: Path) -> None:
     line = "return torch.tensor([x[0] for x in samples])"
-    case = described(slow_case(tmp_path, join(line)), samples)
+    case = slow_case(tmp_path, join(line))
     found = advice(NAME, seen(case, ("join /home/u/train.py:3", 90), stage="collate", text=line))
-    assert ("Hand arrays to torch" in found.title) is stacks
-    if stacks:
-        assert found.why.startswith(f"`{line}`") and "np.stack" in found.code
-        assert asked(case) == [{"collate": (pytest.approx(0.03), pytest.approx(0.52, abs=0.01))}]
+    assert "Hand arrays to torch" in found.title and "np.stack" in found.code
+    assert found.why.startswith(f"`{line}`")
+    assert asked(case) == [{"collate": (pytest.approx(0.03), pytest.approx(0.52, abs=0.01))}]
+
+
+@pytest.mark.parametrize(("over", "once"), [("samples", True), ("samples[0].keys()", False)])
+def test_what_is_done_for_each_field_is_not_done_for_each_sample(tmp_path, over, once) -> None:
+    lines = f"made = [prepared(each) for each in {over}]", "return torch.stack(made)"
+    stacks = ("join /home/u/train.py:3", 90)
+    found = advice(
+        NAME, seen(slow_case(tmp_path, join(*lines)), stacks, stage="collate", text=lines[0])
+    )
+    assert found.title.startswith("Do this once for each sample") is once
 
 
 def test_a_function_below_it_makes_a_tensor_of_arrays(tmp_path: Path) -> None:
