@@ -725,7 +725,7 @@ BETTER_CALLS = (
         "Hand arrays to torch, not lists",
         "keep np.ndarray and use torch.from_numpy, or np.stack of the list first: a list is read "
         "one value after another.",
-        _SOME,
+        (0.03, 0.2),
     ),
     Better(
         r"==.*\.(?:any|all|max|sum)\(",

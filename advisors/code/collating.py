@@ -1,14 +1,11 @@
-"""What a line of a collate function does: make a tensor of a list, or work for each sample by
-itself."""
+"""Whether a line of a collate function works for each sample by itself."""
 
 from __future__ import annotations
 
 import ast
 
-from .method import Method, bound_by, called, calls_in, draws, names_of, parsed, read_by
+from .method import Method, bound_by, called, calls_in, draws, names_of, read_by
 
-# They go through lists value by value.
-_OF_LISTS = ("tensor", "as_tensor", "FloatTensor", "Tensor", "LongTensor")
 # Calls that put samples together, or cost next to nothing.
 _PACKING = {
     *("tensor", "as_tensor", "from_numpy", "array", "asarray", "FloatTensor", "LongTensor"),
@@ -19,16 +16,6 @@ _PACKING = {
     *("len", "append", "extend", "zip", "range", "enumerate", "max", "min", "sum", "list", "tuple"),
     *("dict", "get", "keys", "values", "items", "isinstance", "str", "copy"),
 }
-
-
-def tensor_of_list(line: str) -> bool:
-    """Whether this line makes a tensor of something that it holds in a name, or of a list."""
-    return any(
-        called(call) in _OF_LISTS
-        and len(call.args) == 1
-        and isinstance(call.args[0], ast.Name | ast.List | ast.ListComp)
-        for call in calls_in(parsed(line))
-    )
 
 
 def done_per_sample(method: Method, line: str) -> bool:

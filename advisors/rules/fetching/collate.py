@@ -36,7 +36,7 @@ from ...case.code_text import Source
 from ...case.fetching import waited_on
 from ...code.better_calls import Better, better_call
 from ...code.by_hand import grows, make_cheaper, shaped
-from ...code.collating import done_per_sample, tensor_of_list
+from ...code.collating import done_per_sample
 from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT, own_called
 from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.loader_code import DROP, loader_code
@@ -93,6 +93,9 @@ _LOOP_LINE = re.compile(r"\.tolist\(\)|\.item\(\)|\.append\(|\]\s*[-+*/]?=[^=]|\
 _COPIES = re.compile(
     r"(?:return|[\w\s,.]+=)\s*torch\.(?:stack|cat)\([\w\s,=]*\)$"
 )  # and nothing else
+# A tensor made of a list, value by value; surely of arrays.
+_OF_LIST = re.compile(r"[tT]ensor\((?:\w+\)|\[)")
+_LISTED = re.compile(r"torch\.\w+\(\[\s*(?:list\(|[\w.\[\]]+\.tolist\(\))")
 _PADS = re.compile(r"\bpad_sequence\(|\bpad\(|\bnp\.pad\(|pad_token|padding", re.IGNORECASE)
 
 
@@ -127,17 +130,17 @@ def examine(case: Case) -> Outcomes:
         "padding": percent(padding, "of the batch's values"),
     }
     once = _per_sample(lines)
-    hot, cause = once or _innermost(case, lines), _ONCE if once is not None else None
+    hot = once or _innermost(case, lines)
+    cause, source = _ONCE if once is not None else None, part.call
     caveat = f"Compare its batches with those of {name} once: keep whatever else {name} does."
     if cause is None and hot is not None:
-        cause = _of_line(case, hot)
+        cause, source = _of_line(case, hot), hot.method.source
         shape = shape_of(hot.method, hot.line, held=kinds_of(hot.part))
         if cause is None and shape is not None:
             yield shaped(case, "collate", hot, shape, evidence)
             return
-        if cause is None and hot.method.at(hot.line) not in hot.method.loops:
-            cause = better_call(hot.text, hot.call)
-    source = hot.method.source if hot is not None else part.call
+        if hot.method.at(hot.line) not in hot.method.loops:
+            cause = cause or better_call(hot.text, hot.call)
     cause = cause or _cause("\n".join(source), padding, hot)
     if cause is None:
         yield _by_hand(case, collate)
@@ -196,6 +199,8 @@ def _cause(source: str, padding: float | None, hot: OwnLine | None) -> Better | 
     copies = hot is not None and _COPIES.match(hot.line) is not None
     if re.search(r"\b(?:for|while)\b", source) and _LOOP_LINE.search(source) and not copies:
         return _LOOP
+    if listed := _LISTED.search(source):
+        return better_call(listed[0], None)
     if (padding or 0.0) > PADDING_SHARE and _PADS.search(source):
         return _PADDING
     return None
@@ -230,7 +235,7 @@ def _per_sample(lines: list[OwnLine]) -> OwnLine | None:
 
 def _of_line(case: Case, hot: OwnLine) -> Better | None:
     """What the line that takes most does with what the samples hold."""
-    if tensor_of_list(hot.line):
+    if _OF_LIST.search(hot.line):
         return better_call(hot.line, None)
     numbers = sum(each.kind == "number" for each in case.loader.looks.fields) >= MANY_NUMBERS
     return _NUMBERS if "default_collate(" in hot.line and numbers else None
