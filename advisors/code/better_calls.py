@@ -329,7 +329,7 @@ BETTER_CALLS = (
     ),
     Better(
         r"\bfromarray\(|\bto_pil_image\(|\bToPILImage\b|\bpil_to_tensor\(|\bto_tensor\(|"
-        r"\bToTensor\b",
+        r"\bToTensor\b|/=? *(?:255|127\.5)\b",
         "Keep uint8 arrays, and convert to float on the device",
         "torch.from_numpy(array).permute(2, 0, 1) in the worker, .float().div_(255) after the "
         "copy.",
@@ -732,13 +732,6 @@ BETTER_CALLS = (
         "Look rows up in a set or a sorted array instead of comparing with all",
         "give each row one integer; np.searchsorted, a set or a mask finds it.",
         _LITTLE,
-    ),
-    Better(
-        r"/=? *(?:255|127\.5)\b",
-        "Send bytes, and divide them on the device, in float32",
-        "keep uint8 in the batch, and batch.float().div_(255) after the copy; on the CPU, "
-        "img.astype(np.float32) first: NumPy divides bytes in float64.",
-        _HALF,
     ),
     Better(
         r"\.(?:mean|std|var|min|max|sum)\(",

@@ -91,14 +91,13 @@ def make_cheaper(
 def shaped(case: Case, stage: str, line: OwnLine, shape: Shape, evidence: Evidence) -> Advice:
     """A line of a stage of which the source says what is wrong, and what is gained if that goes
     away."""
-    text, share = clean(line.text, 80), line.share
-    at = f" ({line.place})" if line.place is not None else ""
+    share, at = line.share, f" ({line.place})" if line.place is not None else ""
     # Who does a line's work otherwise changes what stands around it too (see SAVES).
     least = 1 - share.high if shape.waste else 0.0
     free: dict[str, Any] = {stage: (least, 1 - share.low * shape.saves)}
     code = f"# By hand{at}: {shape.do}\n#     {clean(line.line, 100)}\n"
     return case.change(code=code, **free).advise(
-        f"{shape.title}: {text}",
+        f"{shape.title}: {clean(line.text, 80)}",
         f"{line_costs(stage, line)}{shape.why}.",
         {f"part of {stage}": percent(share.mid), **evidence, "line": line.place},
         caveat=shape.caveat,

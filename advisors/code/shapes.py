@@ -58,7 +58,6 @@ _OF_ALL = (
     *("mean", "std", "sum", "min", "max", "copy", "clone", "astype", "tolist", "to_dense"),
     *("to_numpy", "sort_values", "sort", "argsort", "unique", "groupby", "merge", "count"),
 )
-_WEIGHED = ("p", "weights", "cum_weights")  # by these, drawing one goes through all
 # Calls whose result depends on all values that they are given: no part of it is made alone.
 _OF_WHOLE = re.compile(
     r"\b(?:\w*unique|\w*sort|sorted|cum\w+|i?r?fft\w*|svd|eig\w*|median|\w*nonzero|argwhere)\b"
@@ -67,23 +66,20 @@ _OF_WHOLE = re.compile(
 _INDEX = re.compile(r"^(?:i|idx|index|item|key|\w*(?:path|file|name|url))$")
 MANY = 1000  # a collection of so many is not gone through for each sample
 # Calls that make a list of all.
-_FOLDERS = ("listdir", "scandir", "glob", "iglob", "rglob", "iterdir", "walk")
+_FOLDERS = ("listdir", "scandir", "glob", "iterdir")
 _LISTED = (
     *("list", "sorted", "tolist", "values", "namelist", "getnames", "listdir", "readlines"),
     *("splitlines", "split", "glob"),
 )
+_MOVES = re.compile("read|next|get|pop|recv|fetch|pull|take|draw|step|grab|retrieve|integers|perm")
 # Calls that make something to be filled or changed.
-_NEW = (
-    *("zeros", "empty", "ones", "full", "copy", "deepcopy", "clone", "dict", "set", "list"),
-    *("items", "keys", "values"),
-)
+_NEW = ("zeros", "copy", "deepcopy", "clone", "dict", "items", "keys", "values")
 # After the name of an attribute that methods change, and of a method that does.
 CHANGES = " changes"
 # The kind of a method that is known to change nothing.
 METHOD = "method"
 DEQUE, PROXY = "deque", "Proxy"
 CHANCE = re.compile(r"[Rr]and|choice|shuffle|integers|uniform|normal\(|(?<![Rr]e)sample\(")
-_GROWS = ("cat", "concatenate", "append", "vstack", "hstack", "concat")
 # What costs a call, whatever it is for: many in a loop are one for all values.
 _SMALL = (
     *("randrange", "randint", "random", "choice", "uniform", "gauss", "item", "float", "int"),
@@ -91,7 +87,8 @@ _SMALL = (
     *("from_numpy", "as_tensor", "asarray", "array", "numpy", "unsqueeze", "reshape", "view"),
     *("mean", "std", "any", "all", "clip", "norm", "dot", "pow", "floor", "ceil", "median"),
     *("tuple", "seek", "fromfile", "unpack", "unpack_from", "frombuffer", "calcsize"),
-    *("extend", "tensor", "sqrt", "exp", "log", "sum", "isnan", "ord", "chr", "where", *_GROWS),
+    *("extend", "tensor", "sqrt", "exp", "log", "sum", "isnan", "ord", "chr", "where"),
+    *("cat", "concatenate", "append", "vstack", "hstack", "concat"),
     *("astype", "int32", "int64", "float32"),
 )
 
@@ -460,7 +457,7 @@ def _all_for_one(line: _Line) -> str | None:
         match node:
             case ast.Call(keywords=[*named]) if called(node) in _DRAWN:
                 for keyword in named:
-                    if keyword.arg in _WEIGHED:
+                    if keyword.arg in ("p", "weights", "cum_weights"):  # going through all
                         return _large(keyword.value, line) or ast.unparse(keyword.value)
             case ast.BinOp(left, _, right):
                 given = [left, right]
@@ -627,8 +624,9 @@ def _made_again(line: _Line) -> str | None:
     """What is the same in each round of a loop or comprehension around it, and has to be made each
     time: `self.load(name)` of `[self.load(name)[i] for i in places]`; or this line, of a function
     that a loop calls."""
-    if isinstance(line.statement, ast.Assign) and _depends_only_on(line.method.steady, line):
-        return ast.unparse(line.statement.value)
+    moves = any(_moves(call, line) for call in calls_in(line.statement))
+    if not moves and _depends_only_on(line.method.steady, line):
+        return ast.unparse(*line.nodes[:1])
     for _, changed, nodes in line.method.rounds(line.statement):
         for node in nodes:
             match node:
@@ -645,10 +643,17 @@ def _made_again(line: _Line) -> str | None:
 
 def _makes(call: ast.Call, line: _Line) -> bool:
     """Whether it is known to work, and to give the same for the same arguments."""
-    name = called(call)
-    if own_function(call) and isinstance(call.func, ast.Attribute):
-        return line.held.get(name) == METHOD and name + CHANGES not in line.held
-    return not (draws(call) or name in MOVES_ON or name.lower() in (*_SMALL, *_NEW))
+    own = isinstance(call.func, ast.Attribute) and own_function(call)
+    if own and (line.held.get(own) != METHOD or own + CHANGES in line.held):
+        return False
+    small = called(call).lower() in (*_SMALL, *_NEW)
+    return line.varies(call) and not (small or draws(call) or _moves(call, line))
+
+
+def _moves(call: ast.Call, line: _Line) -> bool:
+    """Whether it may give something else each time, as methods of readers do."""
+    of = names_of(call.func) & {*line.method.varying, "self"}
+    return bool(of) and _MOVES.match(called(call)) is not None
 
 
 def _made_smaller(line: _Line) -> str | None:

@@ -22,7 +22,7 @@ gc.collect() | | Leave this out
 row = torch.tensor(self.rows[i].tolist()) | | undone right away
 record = pickle.loads(pickle.dumps(self.records[i])) | pickle's dumps | undone right away
 image = np.array(Image.fromarray(array)) | PIL's fromarray | undone right away
-x = np.asarray(image) / 255.0 | | in float32
+x = np.asarray(image) / 255.0 | | convert to float on the device
 row = table.take([i]).to_pylist()[0] | pyarrow's Table.take | Combine the chunks
 np.add.at(histogram, bins, 1) | | bincount or reduceat
 spectrum = np.fft.rfft(signal) | numpy's rfft | an FFT is fast for

@@ -168,6 +168,7 @@ KNOWN |= {"table": "hf"}
         "for box in boxes(index):\n    found += [load(name(box))]  # -",
         "for box in boxes(index):\n    found += [np.zeros(size(index))]  # again in a loop `size(index)`",
         "for box in boxes(index):\n    found += [self.query(index)]  # -",
+        "reader = Bits(index)\nfor _ in range(9):\n    found += [reader.read_bits(8)]  # -",
         "for attempt in range(3):\n    if state is not None:  # one by one\n        break",
         # Containers that are searched, and what is thrown away.
         "again = index in self.seen  # searched\nfew = random.sample(self.kept, 8)  # deque",
@@ -357,6 +358,8 @@ def test_what_a_loop_gives_a_function_again_is_made_again() -> None:
     again = shape_of(method, "words = text.split()")
     assert again is not None and again.key == "again in a loop" and "`text.split()`" in again.why
     assert shape_of(method, "part = cut(start, size)") is None
+    reads = linked([getitem, [span[0], "    words = text.read_word()"]])[1]
+    assert shape_of(reads, "words = text.read_word()") is None
     once = [*getitem[:2], "    found = span(text, index, 3)"]
     assert not linked([once, span])[1].steady
 
