@@ -101,10 +101,10 @@ class Patches(Dataset):
         self.read_ms = read_ms  # of a slow disk: waiting on top of every file
 
     def __len__(self) -> int:
-        return len(self.files) * 16
+        return len(self.files)
 
     def __getitem__(self, index: int) -> torch.Tensor:
-        return pixels(self.read(index % len(self.files)))
+        return pixels(self.read(index))
 
     def read(self, file: int) -> bytes:
         if self.read_ms:
@@ -127,24 +127,23 @@ class Photos(Dataset):
         self.files = sorted(str(path) for path in folder.glob("*.jpg"))
 
     def __len__(self) -> int:
-        return len(self.files) * 4
+        return len(self.files)
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
         from PIL import Image
 
-        with Image.open(self.files[index % len(self.files)]) as picture:
+        with Image.open(self.files[index]) as picture:
             resized = picture.convert("RGB").resize((300, 300))
         return torch.from_numpy(np.array(resized)).permute(2, 0, 1).float() / 255, index % 10
 
 
-def pictures(kind: str, count: int, size: tuple[int, int]) -> Path:
-    """A folder of photo-like pictures (smooth shapes and noise) in the cache, made once."""
+def pictures(kind: str, count: int, size: tuple[int, int], names: int) -> Path:
+    """A folder of photo-like pictures (smooth shapes and noise), made once. Each has so many names:
+    a sample opens a file of its own."""
     from PIL import Image
 
-    from loaderscope.demo import cache_directory
-
-    folder = cache_directory() / f"seeds-{kind}-{count}x{size[0]}"
-    if len(list(folder.glob(f"*.{kind}"))) == count:
+    folder = Path(__file__).with_name(".data") / f"seeds-{kind}-{count}x{size[0]}x{names}"
+    if len(list(folder.glob(f"*.{kind}"))) == count * names:
         return folder
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(count):
@@ -154,7 +153,9 @@ def pictures(kind: str, count: int, size: tuple[int, int]) -> Path:
         )
         noise = rng.normal(0, 6, (size[1], size[0], 3))
         whole = np.clip(np.asarray(small) + noise, 0, 255).astype(np.uint8)
-        Image.fromarray(whole).save(folder / f"{number:04}.{kind}")
+        Image.fromarray(whole).save(made := folder / f"{number:04}.{kind}")
+        for other in range(1, names):
+            made.with_stem(f"{number:04}-{other}").hardlink_to(made)
     return folder
 
 
@@ -174,7 +175,7 @@ def patches(batch: int, read_ms: float = 0.0) -> Workload:
     where = f", {read_ms:g} ms to read a file" if read_ms else ""
     return Workload(
         f"C: PNG patches, batch {batch}, 2 workers{where}",
-        lambda: Patches(pictures("png", PATCHES, (PATCH_PIXELS, PATCH_PIXELS)), read_ms),
+        lambda: Patches(pictures("png", PATCHES, (PATCH_PIXELS, PATCH_PIXELS), 16), read_ms),
         lambda dataset: DataLoader(dataset, batch_size=batch, shuffle=True, num_workers=2),
         lambda dataset: DataLoader(
             dataset, batch_size=batch, shuffle=True, num_workers=4, persistent_workers=True
@@ -192,7 +193,7 @@ WORKLOADS: dict[str, Workload] = {
     "A2deep": points(num_workers=2, prefetch_factor=100),
     "B": Workload(
         "B: photographs resized to 300 x 300, no workers",
-        lambda: Photos(pictures("jpg", PHOTOS, PHOTO_SIZE)),
+        lambda: Photos(pictures("jpg", PHOTOS, PHOTO_SIZE, 4)),
         lambda dataset: DataLoader(dataset, batch_size=PHOTO_BATCH, shuffle=True),
         lambda dataset: DataLoader(
             dataset, batch_size=PHOTO_BATCH, shuffle=True, num_workers=4, persistent_workers=True
