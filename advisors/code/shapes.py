@@ -65,13 +65,13 @@ _OF_WHOLE = re.compile(
 # Another for each sample.
 _INDEX = re.compile(r"^(?:i|idx|index|item|key|\w*(?:path|file|name|url))$")
 MANY = 1000  # a collection of so many is not gone through for each sample
-# Calls that make a list of all.
+# Calls that list a folder.
 _FOLDERS = ("listdir", "scandir", "glob", "iterdir")
+# Calls that make a list of all.
 _LISTED = (
     *("list", "sorted", "tolist", "values", "namelist", "getnames", "listdir", "readlines"),
     *("splitlines", "split", "glob"),
 )
-_MOVES = re.compile("read|next|get|pop|recv|fetch|pull|take|draw|step|grab|retrieve|integers|perm")
 # Calls that make something to be filled or changed.
 _NEW = ("zeros", "copy", "deepcopy", "clone", "dict", "items", "keys", "values")
 # After the name of an attribute that methods change, and of a method that does.
@@ -317,20 +317,18 @@ def kinds_of(part: Part) -> dict[str, str]:
 
 def _depends_on(line: _Line) -> str | None:
     """The one of several arguments, a number or a name, on which this line depends alone."""
-    method = line.method
-    for name in method.arguments if len(method.arguments) > 1 else ():
-        if name in _plain(method) and _depends_only_on({name}, line):
-            return name
-    return None
+    arguments = line.method.arguments
+    plain = _plain(line.method) if len(arguments) > 1 else set[str]()
+    return next((each for each in arguments if _depends_only_on({each} & plain, line)), None)
 
 
 def _depends_only_on(names: set[str], line: _Line) -> bool:
     """Whether what this line makes depends on some of these arguments, and on nothing else that
     differs from sample to sample."""
+    if not names or not isinstance(line.statement, ast.Assign) or not line.varies(*line.nodes):
+        return False
     method = line.method
     others = Method(method.source, {*method.arguments} - names, method.function)
-    if not isinstance(line.statement, ast.Assign) or not line.varies(*line.nodes):
-        return False
     return _is_same(line.nodes, replace(line, method=others))
 
 
@@ -624,9 +622,10 @@ def _made_again(line: _Line) -> str | None:
     """What is the same in each round of a loop or comprehension around it, and has to be made each
     time: `self.load(name)` of `[self.load(name)[i] for i in places]`; or this line, of a function
     that a loop calls."""
-    moves = any(_moves(call, line) for call in calls_in(line.statement))
-    if not moves and _depends_only_on(line.method.steady, line):
-        return ast.unparse(*line.nodes[:1])
+    if _depends_only_on(line.method.steady, line) and not any(
+        _moves(call, line) for call in calls_in(line.statement)
+    ):
+        return ast.unparse(line.nodes[0])
     for _, changed, nodes in line.method.rounds(line.statement):
         for node in nodes:
             match node:
@@ -653,7 +652,7 @@ def _makes(call: ast.Call, line: _Line) -> bool:
 def _moves(call: ast.Call, line: _Line) -> bool:
     """Whether it may give something else each time, as methods of readers do."""
     of = names_of(call.func) & {*line.method.varying, "self"}
-    return bool(of) and _MOVES.match(called(call)) is not None
+    return bool(of) and called(call).startswith((*MOVES_ON, "next", "fetch", "pull", "take"))
 
 
 def _made_smaller(line: _Line) -> str | None:

@@ -126,16 +126,20 @@ def opens_of_a_file(loader: LoaderRun) -> float | None:
     """About how often an epoch opens each file, if it draws in random order; None if not known.
 
     Of n opens of N files drawn at random, N (1 - e^(-n/N)) are of different files (the expected
-    number of occupied cells); N is what gives as many as were seen.
+    number of occupied cells); N is what gives as many as were seen. Not known where each sample may
+    open its files twice.
     """
     looks, length = loader.looks, length_of(loader)
-    counted = looks.opens and looks.opens == looks.distinct + looks.reopened
-    if not counted or not length or loader.config.get("shuffle") is not True:
+    if not (looks.distinct and looks.samples and length and loader.config.get("shuffle") is True):
         return None
-    workers, of_all = max(1, loader.num_workers), length * looks.opens / looks.samples
-    files = np.geomspace(of_all, looks.distinct / workers, 200)
-    seen = -np.expm1(-looks.opens / workers / files) * files * workers
-    return of_all / float(files[np.argmin(abs(seen - looks.distinct))])
+    twice = looks.opens >= max(2 * looks.distinct, 1.5 * looks.samples)
+    if twice or looks.opens != looks.distinct + looks.reopened:
+        return None
+    # Each worker may open all of them.
+    in_all = length * looks.opens / looks.samples * max(1, loader.num_workers)
+    files = np.geomspace(in_all, looks.distinct, 200)
+    seen = -np.expm1(-looks.opens / files) * files
+    return in_all / float(files[np.argmin(abs(seen - looks.distinct))])
 
 
 def dataset_bytes(loader: LoaderRun) -> tuple[float | None, str]:

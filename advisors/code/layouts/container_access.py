@@ -143,8 +143,7 @@ def _repeated(case: Case, storage: StorageSummary) -> Advice | None:
     return case.change(code=_ONCE_EACH, fetch=(1 / times, 1 - share / 2)).advise(
         "Read each file once, not for each of its samples",
         f"Each sample opens {opened}, and an epoch opens each file about {times:.0f} times.",
-        {"opened a sample": opened, "lines that open them": percent(share, "of fetch")},
-        caveat="What is kept takes memory, or space on the disk.",
+        {"opened a sample": opened},
         effort="a few lines",
     )
 

@@ -131,20 +131,21 @@ def examine(case: Case) -> Outcomes:
     }
     once = _per_sample(lines)
     hot = once or _innermost(case, lines)
-    cause, source = _ONCE if once is not None else None, part.call
+    cause, source = _ONCE if once else None, part.call
     caveat = f"Compare its batches with those of {name} once: keep whatever else {name} does."
     if cause is None and hot is not None:
         cause, source = _of_line(case, hot), hot.method.source
-        shape = shape_of(hot.method, hot.line, held=kinds_of(hot.part))
-        if cause is None and shape is not None:
-            yield shaped(case, "collate", hot, shape, evidence)
-            return
-        if hot.method.at(hot.line) not in hot.method.loops:
-            cause = cause or better_call(hot.text, hot.call)
+        if cause is None:
+            shape = shape_of(hot.method, hot.line, held=kinds_of(hot.part))
+            if shape is not None:
+                yield shaped(case, "collate", hot, shape, evidence)
+                return
+            if hot.method.at(hot.line) not in hot.method.loops:
+                cause = better_call(hot.text, hot.call)
     cause = cause or _cause("\n".join(source), padding, hot)
     if cause is None:
         yield _by_hand(case, collate)
-    elif hot is not None and cause is not _PADDING:
+    elif hot and cause is not _PADDING:
         yield replace(make_cheaper(case, "collate", hot, evidence, better=cause), caveat=caveat)
     else:
         code = f"# By hand, in {name}: {cause.do}\n"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from msgspec import structs
 from torch.utils.data import DataLoader
 
 from loaderscope.advisors.case.case import Case
@@ -154,11 +155,9 @@ def test_compressed_chunks_show_in_the_stacks(tmp_path: Path) -> None:
     assert "chunk" in advice(NAME, with_code(before, stage)).title
 
 
-@pytest.mark.parametrize(
-    ("distinct", "workers", "times"), [(982, 0, 10), (3297, 0, 1), (1729, 2, 10)]
-)
+@pytest.mark.parametrize(("distinct", "workers", "times"), [(98, 0, 10), (330, 0, 1), (173, 2, 10)])
 def test_files_that_many_samples_open_are_to_be_read_once(tmp_path, distinct, workers, times):
-    looks = looks_of(".npz", opens=4000, distinct=distinct, idle=0.0, disk=0)
+    looks = looks_of(".npz", distinct=distinct, idle=0.0, disk=0)
     made = case(tmp_path, Plain(".npz"), looks, idle=0.0)
     made = replace(
         made, loader=replace(made.loader, config={**made.config, "num_workers": workers})
@@ -175,10 +174,19 @@ def test_files_that_many_samples_open_are_to_be_read_once(tmp_path, distinct, wo
 
 
 def test_how_often_files_are_opened_is_known_of_random_order_alone(tmp_path: Path) -> None:
-    looks = looks_of(".npz", opens=4000, distinct=982)
+    looks = looks_of(".npz", distinct=98)
     assert opens_of_a_file(case(tmp_path, Plain(".npz"), looks, shuffle=False).loader) is None
-    more = looks_of(".npz", opens=4000, distinct=982, reopened=10)  # not all paths were kept
+    windows, twice = (looks_of(".npz", opens=800, distinct=each) for each in (410, 400))
+    assert opens_of_a_file(case(tmp_path / "windows", Plain(), windows).loader) is not None
+    assert opens_of_a_file(case(tmp_path / "twice", Plain(), twice).loader) is None
+    more = looks_of(".npz", distinct=98, reopened=10)  # not all paths were kept
     assert opens_of_a_file(case(tmp_path / "more", Plain(".npz"), more).loader) is None
+    for damage in ({"samples": 0}, {"opens": 9, "distinct": 0, "reopened": 9}):
+        damaged = replace(
+            case(tmp_path / f"{len(damage)}", Plain(), looks).loader,
+            looks=structs.replace(looks, **damage),
+        )
+        assert opens_of_a_file(damaged) is None
 
 
 def with_code(before: Case, stage: CodeStage) -> Case:
