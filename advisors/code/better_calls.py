@@ -151,7 +151,7 @@ BETTER_CALLS = (
         "Pad to a length that an FFT is fast for",
         "pad to scipy.fft.next_fast_len(n), or cut to a power of 2: a length with large prime "
         "factors takes many times as long. Real signals need rfft; float32 halves the bytes.",
-        _SOME,
+        (0.1, 1.0),
     ),
     Better(
         r"\b(?:eye|one_hot)\(",
