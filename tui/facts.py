@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ..advisors.stage_model.verdict import lost_time
+from ..profiler.base.arrays import Floats
 from ..profiler.store.run.run import LoaderRun
 from ..reports.words.timeline import Slices, Window
-
-Floats = npt.NDArray[np.float64]
 
 # Newest batches drawn, at most; at 10,000 batches a second that is still more than a screen
 # resolves.

@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from math import inf, isnan, nan
 
 import numpy as np
-import numpy.typing as npt
 
 from ..advisors.schema.gains import LEAST_GAIN
+from ..profiler.base.arrays import Floats
 from .evidence.settings import Settings
-
-Steps = npt.NDArray[np.float64]
 
 WINDOW_S, WINDOW_STEPS = 0.5, 8
 # A pause is what the program does now and then, an evaluation or a checkpoint: the loop's own work
@@ -23,7 +21,7 @@ HELD = 0.02  # of a window: held up by tuning for longer, it is broken
 
 @dataclass
 class Window:
-    """Steps under one setting, without the first ones.
+    """Floats under one setting, without the first ones.
 
     Workers that wait alike deliver a round of batches at once, so a window is whole rounds. Long
     waiting always counts; long work of the loop does not.
@@ -60,7 +58,7 @@ class Window:
         whole = steps % max(1, self.settings.num_workers) == 0
         return whole and steps >= WINDOW_STEPS and self._seconds >= WINDOW_S
 
-    def _ordinary(self) -> tuple[Steps, Steps]:
+    def _ordinary(self) -> tuple[Floats, Floats]:
         """The steps that count, and the loop's own work in each: without pauses, and without what
         workers made ahead during one. If waiting is not known, no step is a pause."""
         steps, own = np.asarray(self.steps_s), np.asarray(self.own_s)

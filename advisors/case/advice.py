@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from ...profiler.base.metadata import Scalars
 from ..schema.evidence import Evidence, measured
 from ..schema.gains import LEAST_GAIN
-from ..schema.report_model import Change, Effort, Range, Recommendation, Scalar
+from ..schema.report_model import Change, Effort, Range, Recommendation
 from .code_text import defines, with_imports
 
 Kind = Literal["speed", "correctness", "safety"]
@@ -38,7 +39,7 @@ class Advice:
     evidence: Evidence
     predicted: Range
     code: str
-    params: Mapping[str, Scalar] = field(default_factory=dict)
+    params: Scalars = field(default_factory=dict)
     caveat: str | None = None
     rejected: bool = False
     kind: Kind | None = None

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...profiler.base.metadata import Scalars
 from ...profiler.store.inspection import Inspection, Part
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
 from ..schema.evidence import Figure, figure
-from ..schema.report_model import CodeStage, LoaderReport, Range, Scalar, SystemSummary, Waiting
+from ..schema.report_model import CodeStage, LoaderReport, Range, SystemSummary, Waiting
 from ..whatif.changes import ARGUMENTS, NAMES
 from .advice import SAME, Advice
 from .code_text import Source
@@ -54,7 +55,7 @@ class Case:
         return self.loader.inspection.dataset
 
     @property
-    def config(self) -> Mapping[str, Scalar]:
+    def config(self) -> Scalars:
         return self.loader.config
 
     @property

@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...profiler.base.arrays import Rows
 from ..schema.evidence import Evidence, figure, in_cores, percent, us
 from ..schema.report_model import Doing
 from ..stage_model.measured import mean
-from ..stage_model.process_rows import Rows, grown, process_rows
+from ..stage_model.process_rows import grown, process_rows
 from ..stage_model.wait_kinds import LEAST_SAMPLES
 from ..whatif.costs import method_of
 from .case import Case

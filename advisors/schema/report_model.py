@@ -13,6 +13,7 @@ from html import escape
 from importlib import import_module
 from typing import Any, Literal
 
+from ...profiler.base.metadata import Scalars
 from .codec import dump, load
 from .evidence import Figure
 from .ranges import Range as Range
@@ -23,7 +24,6 @@ SCHEMA = 2
 # From this part of all cores on, and of one core, other programs' work shows in the run's times.
 OTHERS_INFLATE, LEAST_OTHERS = 0.2, 0.4
 
-Scalar = str | int | float | bool | None
 # None: not measured, or not known.
 Measured = float | None
 Counted = int | None
@@ -164,7 +164,7 @@ class Change:
     """What to change: DataLoader arguments, and code to paste. `diff`: the same as a patch of the
     user's own source, None where it was not asked for or cannot be made."""
 
-    params: Mapping[str, Scalar]
+    params: Scalars
     code: str
     diff: str | None = None
 
@@ -387,7 +387,7 @@ class LoaderReport:
     pid: int
     rank: Counted
     kind: Literal["dataloader", "iterable"]
-    config: Mapping[str, Scalar]
+    config: Scalars
     batches: int
     samples: Counted
     epochs: int

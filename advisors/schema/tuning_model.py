@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log
 
-from ...profiler.base.metadata import Scalar
+from ...profiler.base.metadata import Scalars
 from .ranges import Range
 
 UNSURE = 0.25  # an interval this wide, in logarithm on each side, says little
@@ -29,8 +28,8 @@ class SettingsTrial:
     """One trial. The settings took turns with `base`; `measured` and `predicted` are over those of
     the code."""
 
-    settings: Mapping[str, Scalar]
-    base: Mapping[str, Scalar]
+    settings: Scalars
+    base: Scalars
     outcome: (
         str | None
     )  # proven, not faster, undecided, failed, not tried; None: the loop ended before
@@ -45,8 +44,8 @@ class Tuning:
     """Of one loader: the settings of its code, those in use at the end, how they were chosen, and
     all trials."""
 
-    own: Mapping[str, Scalar]
-    chosen: Mapping[str, Scalar]
+    own: Scalars
+    chosen: Scalars
     decided: bool
     said: str
     trials: tuple[SettingsTrial, ...]

@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from ...profiler.base.arrays import Floats
 
 BLOCKS = 20
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...profiler.base.arrays import Floats
 from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import SystemRun
-from .block_error import Floats
 from .process_rows import grown
 
 # Over less time than this, shares are as coarse as the kernel's clock ticks.

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from ...profiler.base.arrays import Rows
 from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import LoaderRun, ProcessRun
-
-Rows = npt.NDArray[np.intp]
 
 
 def process_rows(

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-import numpy.typing as npt
+from ...profiler.base.arrays import Array
 
 
-def waiting_share(lost: npt.NDArray[Any], step: npt.NDArray[Any]) -> float:
+def waiting_share(lost: Array, step: Array) -> float:
     """Σ lost / Σ step, of times per batch or of their sums; 0 if no time passed."""
     total = float(step.sum())
     return float(lost.sum()) / total if total > 0 else 0.0
 
 
-def blocked_share(batches: Mapping[str, npt.NDArray[Any]]) -> float | None:
+def blocked_share(batches: Mapping[str, Array]) -> float | None:
     """The part of all waiting for a batch during which a later one was ready; None if unknown.
 
     Unpacking and pinning are no waiting for a batch.

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ...profiler.base.arrays import Array, Ints
 from ...profiler.store.run.run import LoaderRun
 from ..schema.report_model import Stage
 from .measured import measured
@@ -46,7 +45,6 @@ COPYING = ("h2d", "h2d_host")
 
 QUANTILES = (0.50, 0.95, 0.99)
 
-Array = npt.NDArray[Any]
 
 _WORKER_STAGES = frozenset({"pack", "queued", "unpack"})
 _DEVICE_STAGES = frozenset({"h2d", "h2d_host", "compute_device"})
@@ -84,7 +82,7 @@ def _of_all(loader: LoaderRun, copying: Stage, step_total_ns: float) -> Stage:
     return replace(copying, share=total_ns / step_total_ns, total_s=total_ns / 1e9)
 
 
-def startup_ns(loader: LoaderRun) -> npt.NDArray[np.int64]:
+def startup_ns(loader: LoaderRun) -> Ints:
     """From `iter()` to the first batch, a value per epoch; -1 if no batch came."""
     began, first = loader.epochs["t_iter_ns"], loader.epochs["t_first_ns"]
     return np.where((began >= 0) & (first >= began), first - began, -1)

@@ -7,12 +7,11 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ...profiler.base.arrays import Array, Floats
 from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import ProcessRun, Run, SystemRun
 from ..schema.report_model import GpuSummary, SystemSummary
-from .block_error import Floats
 from .measured import low, measured, peak
 from .other_programs import others_cores, stolen, used_pct
 from .process_rows import grown
@@ -191,7 +190,7 @@ def _cores(own: Columns) -> float | None:
     return user + kernel if user is not None and kernel is not None else None
 
 
-def _grown(counter: npt.NDArray[Any]) -> int | None:
+def _grown(counter: Array) -> int | None:
     values = measured(counter)
     return max(0, int(values[-1]) - int(values[0])) if len(values) else None
 

@@ -9,10 +9,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from ...profiler.base.arrays import Floats, Mask
 from ...profiler.base.schema import LATE_ROWS
+from ...profiler.store.run.epoch_ends import one_each
 from ...profiler.store.run.run import LoaderRun
 from ..schema.report_model import Basis, Confidence, Verdict
-from .block_error import Floats, block_sums, ratio
+from .block_error import block_sums, ratio
 from .stages import startup_ns, total
 
 # docs/causes.md, "First of all"; Kineto's TensorBoard plugin and XProf call 5 % moderate.
@@ -40,8 +42,8 @@ class Lost:
 
     lost: Floats
     step: Floats
-    known: npt.NDArray[np.bool_]  # wait and compute both measured
-    first: npt.NDArray[np.bool_]
+    known: Mask  # wait and compute both measured
+    first: Mask
     kind: Literal["stall", "wait"]
 
 
@@ -64,7 +66,7 @@ def lost_time(loader: LoaderRun) -> Lost:
     )
 
 
-def first_of_epoch(epoch: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+def first_of_epoch(epoch: npt.NDArray[np.int32]) -> Mask:
     """A flag per batch: nothing of its epoch came before it. Epochs may interleave."""
     first = np.zeros(len(epoch), dtype=np.bool_)
     first[np.unique(epoch, return_index=True)[1]] = True
@@ -125,7 +127,7 @@ def _all_alike(gone: Floats, step: Floats, num_workers: int) -> bool:
 
 def verdict(loader: LoaderRun, lost: Lost) -> tuple[Verdict, Basis]:
     """The verdict and what it rests on: the steady batches still kept in detail."""
-    steady = lost.known & ~lost.first
+    steady = lost.known & (~lost.first | one_each(loader.epochs, loader.batches))
     starts = epoch_start_share(loader, lost)
     count = int(np.count_nonzero(steady))
     few = loader.count < MINIMUM_BATCHES or count < MINIMUM_BATCHES // 2

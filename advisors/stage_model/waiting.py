@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from ...profiler.base.arrays import Floats, Mask
 from ...profiler.store.run.run import LoaderRun
 from ..schema.report_model import Cause, Waiting
-from .block_error import Floats
 from .core_wait import waiting_besides_core
 from .stages import cpu_shares
 
@@ -39,9 +38,7 @@ AT_ONCE = 100_000  # batches
 _READ = ("t", "wait", "index", "fetch", "collate", "t_fetch", "pack", "queued", "unpack", "pin")
 
 
-def waiting(
-    loader: LoaderRun, first: npt.NDArray[np.bool_], core_wait: float | None = None
-) -> Waiting | None:
+def waiting(loader: LoaderRun, first: Mask, core_wait: float | None = None) -> Waiting | None:
     """The causes of waiting over the batches kept in detail; `first` marks the first batch of each
     epoch, `core_wait` is the `core_wait_ratio` of what fetches.
 
@@ -96,7 +93,7 @@ def _without_workers(c: dict[str, Floats]) -> dict[str, Floats]:
     return {**parts, "other": left * seen, "unknown": left * ~seen}
 
 
-def _with_workers(c: dict[str, Floats], head: npt.NDArray[np.bool_]) -> dict[str, Floats]:
+def _with_workers(c: dict[str, Floats], head: Mask) -> dict[str, Floats]:
     start, end = c["t"], c["t"] + c["wait"]
     unpack, pin = c["unpack"].clip(0), c["pin"].clip(0)
     fetched = c["t_fetch"] + c["fetch"].clip(0)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 
+from ...profiler.base.arrays import Floats
 from ..schema.report_model import Range
-from ..stage_model.block_error import Floats, ratio
+from ..stage_model.block_error import ratio
 
 # Kind of change → (floor, slope) of |ln(measured / predicted)|: four predictions in five are within
 # floor + slope * |ln predicted|. Kinds that change together add up as independent errors do.

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from ...profiler.base.arrays import Floats, Ints
 from ...profiler.store.run.run import LoaderRun
-from ..stage_model.block_error import Floats
 
 _COLUMNS = (
     "compute_ns",
@@ -67,7 +66,7 @@ class DeviceWork:
         return float(np.maximum(issue * kernel + copying * together.blocking, device).mean())
 
 
-def device_work(loader: LoaderRun, steady: npt.NDArray[np.int64]) -> DeviceWork | None:
+def device_work(loader: LoaderRun, steady: Ints) -> DeviceWork | None:
     """Of these rows of the loader's batches; None where the device was not timed."""
     c = {name: loader.batches[name][steady].astype(np.float64) for name in _COLUMNS}
     if not np.any(c["compute_device_ns"] >= 0):

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...profiler.base.arrays import Ints, Mask
 from ...profiler.store.run.run import LoaderRun
 from ..stage_model.stages import startup_ns
 from . import costs
-from .recorded import Mask, Recorded, Rows
+from .recorded import Recorded
 
 # Ending workers may take this many times as long as usual; a longer pause between epochs is
 # something else, such as validation.
@@ -88,7 +89,7 @@ def measured_ns(seen: Recorded, start: float, stop: float) -> tuple[float, float
     return float(total / epochs["batches"][rows].sum() - recording), inner
 
 
-def _repeated(loader: LoaderRun) -> Rows:
+def _repeated(loader: LoaderRun) -> Ints:
     """The epochs that training repeats: all but the first, or the first if it is the only one. Of a
     tuned loader, only epochs that used the code's settings throughout count, and the first, which
     begins with them."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...profiler.base.arrays import Floats
 from ...profiler.store.run.run import ProcessRun, Run
-from ..stage_model.block_error import Floats
 from ..stage_model.core_wait import grown_in_loop
 from ..stage_model.measured import mean
 from . import costs

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..stage_model.block_error import Floats, block_sums
+from ...profiler.base.arrays import Floats, Ints
+from ..stage_model.block_error import block_sums
 from . import costs
-from .recorded import Rows, spread_blocks
+from .recorded import spread_blocks
 from .sharing import Sharing
 from .simulate import Setting, Times, epoch
 from .workload import Plan, Workload
@@ -46,7 +47,7 @@ class Outcome:
     receive_ns: float
 
 
-def drawn_rows(workload: Workload) -> Rows:
+def drawn_rows(workload: Workload) -> Ints:
     """The batches every simulation of this workload runs over: blocks spread evenly over the run,
     in random order."""
     found = spread_blocks(workload.rows, BATCHES)
@@ -55,7 +56,7 @@ def drawn_rows(workload: Workload) -> Rows:
 
 
 def run_plan(
-    w: Workload, plan: Plan, rows: Rows, contention: Contention, sharing: Sharing
+    w: Workload, plan: Plan, rows: Ints, contention: Contention, sharing: Sharing
 ) -> Outcome:
     """The loop under this plan, over these rows of the workload."""
     times = _times(w, plan, rows, contention, sharing)
@@ -90,7 +91,7 @@ def run_plan(
     )
 
 
-def _times(w: Workload, plan: Plan, rows: Rows, contention: Contention, sharing: Sharing) -> Times:
+def _times(w: Workload, plan: Plan, rows: Ints, contention: Contention, sharing: Sharing) -> Times:
     f = plan.factor
     index = w.index_ns[rows] * f("index")
     fetch, collate = made_in_main(w, plan, rows)
@@ -129,7 +130,7 @@ def _times(w: Workload, plan: Plan, rows: Rows, contention: Contention, sharing:
 
 
 def _handed_over(
-    w: Workload, plan: Plan, rows: Rows, left: float
+    w: Workload, plan: Plan, rows: Ints, left: float
 ) -> tuple[Floats, Floats, Floats, float]:
     """With workers: the part of packing that blocks the worker, the rest of packing, unpacking, and
     the rest of receiving a batch in main. `left` is the remaining share of computing in a worker.
@@ -153,7 +154,7 @@ def _handed_over(
     return own * transfer, (pack - own) * transfer, unpack, receive * transfer
 
 
-def made_in_main(w: Workload, plan: Plan, rows: Rows) -> tuple[Floats, Floats]:
+def made_in_main(w: Workload, plan: Plan, rows: Ints) -> tuple[Floats, Floats]:
     """CPU time of fetching and collating; where workers go, without the extra time that they cost
     in a worker. A stage with a new time does not change."""
     fetch, collate = w.fetch_cpu_ns[rows], w.collate_cpu_ns[rows]
@@ -167,7 +168,7 @@ def made_in_main(w: Workload, plan: Plan, rows: Rows) -> tuple[Floats, Floats]:
     return fetch, collate
 
 
-def _compute(w: Workload, plan: Plan, rows: Rows, contention: Contention) -> tuple[Floats, Floats]:
+def _compute(w: Workload, plan: Plan, rows: Ints, contention: Contention) -> tuple[Floats, Floats]:
     """CPU and idle time of main's computing: all of it CPU where that was not measured. With a
     timed device, main's own part of a step."""
     share, factor = w.own_cores, plan.factor

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from ...profiler.base.arrays import Floats, Ints, Mask
+from ...profiler.store.run.epoch_ends import one_each
 from ...profiler.store.run.run import LoaderRun
-from ..stage_model.block_error import Floats
 from ..stage_model.verdict import MINIMUM_BATCHES, long_enough
-
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 # Batches are used in runs of consecutive ones, so that what comes together (a slow file, a busy
 # disk) stays together.
@@ -39,6 +36,8 @@ class Recorded:
         # How many batches of its epoch came before each of these.
         into = self.rows - starts[np.searchsorted(starts, self.rows, side="right") - 1]
         self.head: Mask = into == 0
+        if one_each(loader.epochs, loader.batches):
+            self.head[1:] = False
         self.wait = self.column("wait_ns")
         # Recording a batch in detail comes between its hand-over and the loop's own work, and is
         # neither.
@@ -86,14 +85,14 @@ class Recorded:
         return found if found.any() else chosen
 
 
-def spread(rows: int) -> Rows:
+def spread(rows: int) -> Ints:
     """Row numbers: all of them, or blocks of consecutive ones spread evenly."""
     if rows <= MAX_ROWS:
         return np.arange(rows)
     return np.unique(spread_blocks(rows, MAX_ROWS))
 
 
-def spread_blocks(rows: int, count: int) -> Rows:
+def spread_blocks(rows: int, count: int) -> Ints:
     """Blocks of consecutive row numbers, spread evenly, that are `count` in all. Shape: (blocks,
     rows of each)."""
     block = min(BLOCK_ROWS, rows)

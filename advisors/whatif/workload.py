@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...profiler.base.arrays import Floats
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
-from ..stage_model.block_error import Floats
 from ..stage_model.core_wait import core_wait_ratio, kernel_share, waiting_besides_core
 from ..stage_model.other_programs import others_share
 from ..stage_model.stages import cpu_share

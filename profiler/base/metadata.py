@@ -23,6 +23,7 @@ MAX_DEPTH = 16
 MAX_NAMED = 5
 
 Scalar = str | int | float | bool | None
+Scalars = Mapping[str, Scalar]  # arguments by name
 
 
 def clean(text: object, limit: int = MAX_TEXT) -> str:

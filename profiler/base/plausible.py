@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from .arrays import Array
 
 _MOST_OF_ANY = 1 << 62
 
@@ -53,7 +53,7 @@ def believable(name: str, value: float) -> bool:
     return 0 <= value <= most if most is not None else abs(value) < _MOST_OF_ANY
 
 
-def believed(records: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], int]:
+def believed(records: Array) -> tuple[Array, int]:
     """The records with impossible values set to not measured (-1, NaN), and the number of those.
 
     Negative values also mean "not measured", and are not counted.

@@ -9,14 +9,16 @@ runs, not what differs from one run to the next (a warm page cache, another user
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import numpy as np
 
-from ...advisors.schema.report_model import LoaderReport, Range, Report, Scalar
-from ...advisors.stage_model.block_error import Floats, block_sums, ratio
+from ...advisors.schema.report_model import LoaderReport, Range, Report
+from ...advisors.stage_model.block_error import block_sums, ratio
 from ...advisors.stage_model.verdict import MINIMUM_BATCHES, lost_time
+from ...profiler.base.arrays import Floats
+from ...profiler.base.metadata import Scalar, Scalars
 from ...profiler.store.run.run import LoaderRun, Run
 from ..words.glosses import GLOSSES
 from ..words.loaders import recorded, run_facts
@@ -152,7 +154,7 @@ def _steady(loader: LoaderRun) -> tuple[Floats, Floats]:
     return lost.step[rows], loader.batches["samples"][rows].astype(np.float64)
 
 
-def _differing(before: Mapping[str, Scalar], after: Mapping[str, Scalar]) -> Iterator[Setting]:
+def _differing(before: Scalars, after: Scalars) -> Iterator[Setting]:
     for name in dict.fromkeys([*before, *after]):
         a, b = before.get(name), after.get(name)
         if a != b or type(a) is not type(b):

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...advisors.schema.codec import dump
-from ...advisors.schema.report_model import Range, Scalar, Verdict
+from ...advisors.schema.report_model import Range, Verdict
+from ...profiler.base.metadata import Scalar
 
 SCHEMA = 3
 

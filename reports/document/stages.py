@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from ...advisors.case.workers import WAITS_FOR
 from ...advisors.schema.report_model import Cause, LoaderReport
 from ...advisors.stage_model.verdict import first_of_epoch
 from ...advisors.stage_model.waiting import waiting
+from ...profiler.base.arrays import Ints
 from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import LoaderRun
 from ..words.glosses import CAUSES, GLOSSES, GROUPS, label_of
@@ -44,8 +44,6 @@ LEAST_WAITED = 0.01
 # From this part of the waiting on, the report says what fetching does.
 LEAST_FETCHED = 0.1
 SLOWEST = 10
-
-Ints = npt.NDArray[np.int64]
 
 
 def stage_table(loader: LoaderReport, least: float | None = None) -> list[Block]:

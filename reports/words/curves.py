@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from ...advisors.stage_model.measured import peak
 from ...advisors.stage_model.other_programs import stolen
+from ...profiler.base.arrays import Floats, Rows
 from ...profiler.store.run.run import SystemRun
 from .units import percent, size
-
-Floats = npt.NDArray[np.float64]
 
 MAX_GPUS = 8
 # Column of the machine's samples → how it is named, and the column of its limit.
@@ -101,9 +99,7 @@ def _growth(t: Floats, total: Floats) -> tuple[Floats, Floats]:
     return t[1:], np.where(grown >= 0, grown, np.nan)
 
 
-def resampled(
-    values: Sequence[float | None] | Floats, places: int
-) -> tuple[npt.NDArray[np.intp], Floats]:
+def resampled(values: Sequence[float | None] | Floats, places: int) -> tuple[Rows, Floats]:
     """Where the runs of values at so many places begin, and their means: a value is repeated where
     there are fewer; NaN where nothing was measured."""
     data = np.asarray(values, np.float64)

@@ -7,9 +7,9 @@ from collections import defaultdict
 
 from ...advisors.code.dialects import NAMES
 from ...advisors.schema.rank_model import SlowestRank
-from ...advisors.schema.report_model import LoaderReport, Report, RunInfo, Scalar
+from ...advisors.schema.report_model import LoaderReport, Report, RunInfo
 from ...advisors.stage_model.ranks import LEAST_STEADY
-from ...profiler.base.metadata import clean
+from ...profiler.base.metadata import Scalar, clean
 from ...profiler.record.inspect.uses import place_of
 from ...profiler.store.run.run import LoaderRun, Run
 from .glosses import label_of

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from ...profiler.base.arrays import Array, Ints, Mask
 from ...profiler.store.run.run import LoaderRun
 
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 Kind = Literal["main", "worker", "sending", "pin", "device"]
 
 # Tracks in one window: more workers than this have no readable picture.
@@ -73,17 +71,17 @@ class Window:
         self._begun: Ints = self.column("t_fetch_ns").astype(np.int64)
         self.worker = self.column("worker")
         begun = (self._begun >= 0) & (self._begun < _LATEST_NS)
-        self.from_worker: Flags = (self.worker >= 0) & begun
-        self.pinned: Flags = self.from_worker & (self.column("pin_ns") >= 0)
+        self.from_worker: Mask = (self.worker >= 0) & begun
+        self.pinned: Mask = self.from_worker & (self.column("pin_ns") >= 0)
 
     @property
     def end(self) -> int:
         """When the last step ended."""
         return int((self.handed + self._known("compute")).max())
 
-    def column(self, name: str) -> npt.NDArray[Any]:
+    def column(self, name: str) -> Array:
         """A column of the window's rows, as recorded: -1 is not measured."""
-        values: npt.NDArray[Any] = self._table[name][self._newest][self._sane]
+        values: Array = self._table[name][self._newest][self._sane]
         return values
 
     def lengths(self, stage: str) -> Ints:
@@ -110,7 +108,7 @@ class Window:
         return tuple(track for track in found if track.slices)
 
     def _slices(
-        self, stage: str, start: Ints, where: Flags, length: Ints | None = None
+        self, stage: str, start: Ints, where: Mask, length: Ints | None = None
     ) -> list[Slices]:
         """One, or none where nothing was measured."""
         length = self.lengths(stage) if length is None else length
@@ -169,7 +167,7 @@ class Window:
         return Track("device", "device", slices, exact=False)
 
 
-def _one_after_the_other(start: Ints, length: Ints, where: Flags) -> Ints:
+def _one_after_the_other(start: Ints, length: Ints, where: Mask) -> Ints:
     """Starts moved forward so that no two slices that count overlap: one thread, or one stream,
     does them all."""
     placed: Ints = start.copy()
@@ -183,7 +181,7 @@ def _one_after_the_other(start: Ints, length: Ints, where: Flags) -> Ints:
     return placed
 
 
-def _apart(start: Ints, end: Ints) -> Flags:
+def _apart(start: Ints, end: Ints) -> Mask:
     """Which spans begin when all that began before have ended: of loops over one loader that
     interleave, others are left out."""
     order = np.argsort(start, kind="stable")

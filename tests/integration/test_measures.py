@@ -194,6 +194,18 @@ def test_startup_and_ends_of_iterations() -> None:
     assert list(batches(loader)["epoch"]) == [0, 0, 0, 0, 1, 2]
 
 
+def test_a_loop_that_takes_one_batch_of_each_iterator() -> None:
+    loader, whole = watched(Slow(80, 0.002), shuffle=True), watched(Slow(BATCH))
+    for _ in range(30):
+        next(iter(loader))
+        exhaust(whole)  # one batch is all there is
+        time.sleep(0.004)
+    found, other = loaderscope.report().loaders
+    assert (found.verdict, found.findings[0].stage) == ("input-bound", "fetch")
+    assert found.basis.steady_batches == 29 and found.stages["compute"].mean_us >= 4000
+    assert other.verdict == "too-short"
+
+
 class Sometimes(Slow):
     def __getitem__(self, index: int) -> Any:
         if index == 4:

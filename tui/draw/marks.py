@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 from rich.console import Group
 from rich.segment import Segment
 from rich.style import Style
 from textual.content import Content
 
+from ...profiler.base.arrays import Floats
 from ...profiler.base.metadata import clean
 from ...reports.document.blocks import Block, Part
 from ...reports.text.draw import console, drawn_parts
@@ -39,7 +39,7 @@ STATES = {
 HEAD = 22  # columns beside a graph
 EIGHTHS_UP = " ▁▂▃▄▅▆▇█"
 
-Values = Sequence[float | None] | npt.NDArray[np.float64]
+Values = Sequence[float | None] | Floats
 Piece = tuple[str, str]
 
 Drawing = Callable[..., Content]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import groupby
 
 import numpy as np
-import numpy.typing as npt
 from textual.content import Content
 
+from ...profiler.base.arrays import Floats
 from ...reports.words.timeline import Slices
 from ...reports.words.units import UNKNOWN, duration, percent
 from ..facts import Lane, Lanes, lanes
@@ -33,7 +33,6 @@ _OF_DEVICES = {"h2d", "stall"}
 
 # A cell is idle unless something filled at least this part of it; then the largest part names it.
 _LEAST = 0.25
-Floats = npt.NDArray[np.float64]
 
 
 @needs_loader

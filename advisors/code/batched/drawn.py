@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ....profiler.base.arrays import Rows
 from ....profiler.store.run.run import LoaderRun
 from ...case.case import Case
 from ...case.code_text import Source, identifier, with_imports
@@ -72,7 +72,7 @@ def samples_an_epoch(case: Case) -> int | None:
     return next((int(samples.sum()) for samples in drawn if samples.min() >= 0), None)
 
 
-def kept_epochs(loader: LoaderRun) -> Iterator[npt.NDArray[np.intp]]:
+def kept_epochs(loader: LoaderRun) -> Iterator[Rows]:
     """The rows of the batches of each epoch that ran to its end and is kept in detail."""
     epochs, batches = loader.epochs, loader.batches
     for epoch, count, how in zip(epochs["epoch"], epochs["batches"], epochs["how"], strict=True):

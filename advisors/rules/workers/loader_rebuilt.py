@@ -84,7 +84,7 @@ def _one_iterator(case: Case, evidence: Evidence, begin_us: float, a_pass: float
     return case.change(code=code, predicted=SAME).advise(
         "Keep the iterator instead of making one for every step",
         f"iter(loader) was called {evidence['iterators']} times for {count(case.loader.count)} "
-        f"batches. Each call costs {us(begin_us)}, and restarts the data: {order}.",
+        f"batches. Each takes {us(begin_us)} to its first batch, and restarts the data: {order}.",
         evidence,
         caveat="Training then sees the data in whole passes: compare its results with those of "
         "whole passes.",

@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ....profiler.base.arrays import Rows
 from ....profiler.store.inspection import Part
 from ....profiler.store.lanes.columns import Columns
 from ...case.advice import Outcomes, Unmeasured
@@ -38,7 +39,6 @@ from ...code.template import code_from
 from ...schema.evidence import count, size
 from ...schema.figures import duration
 from ...stage_model.measured import measured
-from ...stage_model.process_rows import Rows
 
 KIND = "safety"
 NEEDS = "workers"

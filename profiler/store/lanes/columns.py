@@ -10,18 +10,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ...base.arrays import Array, Floats, Ints
 from ...base.errors import RunUnreadable
 from ...base.metadata import clean
 from ...base.schema import BATCH, Field, Schema
 from .lane_reader import TYPES, read_segment
 from .segment_file import segments
-
-Array = npt.NDArray[Any]
 
 
 class Columns(Mapping[str, Array]):
@@ -46,7 +43,7 @@ class Columns(Mapping[str, Array]):
     def __repr__(self) -> str:
         return f"<Columns: {self.rows} rows of {', '.join(self)}>"
 
-    def floats(self, name: str) -> npt.NDArray[np.float64]:
+    def floats(self, name: str) -> Floats:
         """A column as float64, NaN where it was not measured. KeyError for an unknown name."""
         values = self[name]
         if values.dtype.kind == "f":
@@ -157,10 +154,10 @@ def with_compute(columns: Columns) -> Columns:
     return Columns({**columns, "compute_ns": compute}, columns.rows)
 
 
-def derive_compute(records: Mapping[str, Array]) -> npt.NDArray[np.int64]:
+def derive_compute(records: Mapping[str, Array]) -> Ints:
     """Compute time a batch, ns: from hand-over to the next next() of the same iteration; -1 where
     it is not known."""
-    compute: npt.NDArray[np.int64] = records["compute_ns"].astype(np.int64)
+    compute: Ints = records["compute_ns"].astype(np.int64)
     handed = records["t_ns"] + records["wait_ns"]
     gap = records["t_ns"][1:] - handed[:-1]
     known = (compute[:-1] < 0) & (records["epoch"][1:] == records["epoch"][:-1]) & (gap >= 0)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ...base.arrays import Array
 from ...base.errors import RunUnreadable
 from ...base.metadata import clean
 from ...base.plausible import believed
@@ -30,10 +30,8 @@ MAX_RECORD_BYTES = 1 << 16
 MAX_SEGMENT_BYTES = 64 << 20
 MAX_SEQ = 1 << 62  # no lane gets beyond this record
 
-Records = npt.NDArray[Any]
 
-
-def read_segment(path: Path, schema: Schema | None = None) -> tuple[Records, int, int]:
+def read_segment(path: Path, schema: Schema | None = None) -> tuple[Array, int, int]:
     """The whole records that a segment counts, the number of the first, and how many of their
     values are impossible: those are given as not measured. The file is read, not mapped: no bus
     error, no race.

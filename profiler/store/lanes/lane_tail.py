@@ -121,7 +121,8 @@ class Loop:
         """Forget what was read."""
         self.batches = self.wait_ns = self.step_ns = self._steps = 0
         self.first_ns = self.last_ns = -1
-        self._previous: tuple[int, int, int] | None = None  # seq, epoch, hand-over
+        # seq, epoch, hand-over; whether it was the first batch of its epoch
+        self._previous: tuple[int, int, int, bool] | None = None
 
     def look(self) -> None:
         for record in self._tail.new():
@@ -132,14 +133,17 @@ class Loop:
             self.batches += 1
             self.first_ns = handed if self.first_ns < 0 else self.first_ns
             self.last_ns = handed
-            if self._previous is not None and self._previous[:2] == (seq - 1, epoch):
-                # Without the first batch of an epoch, which waits for the workers to start.
-                step_ns = handed - self._previous[2]
+            before, last_epoch, last_ns, alone = self._previous or (-1, -1, -1, False)
+            first = epoch != last_epoch
+            # Without the first batch of an epoch, which waits for the workers to start, unless the
+            # loop takes one of each iterator.
+            if self._previous is not None and before == seq - 1 and (alone or not first):
+                step_ns = handed - last_ns
                 if wait_ns <= step_ns:
                     self.wait_ns += wait_ns
                     self.step_ns += step_ns
                     self._steps += 1
-            self._previous = seq, epoch, handed
+            self._previous = seq, epoch, handed, first
 
     @property
     def step_mean_ns(self) -> float | None:

@@ -5,17 +5,16 @@ all its batches."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 
 import numpy as np
 
-from ...base.metadata import Scalar
+from ...base.metadata import Scalars
 from ..lanes.columns import Columns
 
 RUNNING, EXHAUSTED = -1, 1
 
 
-def batches_an_epoch(config: Mapping[str, Scalar]) -> tuple[int, int] | None:
+def batches_an_epoch(config: Scalars) -> tuple[int, int] | None:
     """(fewest, most) batches that one epoch of a loader with this configuration has; None where its
     sampler alone knows. They differ by one where ranks share the data."""
     length, size = config.get("dataset_len"), config.get("batch_size")
@@ -33,7 +32,7 @@ def batches_an_epoch(config: Mapping[str, Scalar]) -> tuple[int, int] | None:
     return (least // size if type(ranks) is int else -(-least // size)), -(-most // size)
 
 
-def with_ends(epochs: Columns, batches: Columns, config: Mapping[str, Scalar]) -> Columns:
+def with_ends(epochs: Columns, batches: Columns, config: Scalars) -> Columns:
     """The rows of epochs, those without an end with what their batches say: how many were handed
     over, and where these are all there are, that it is over since the last one was."""
     open_ = np.flatnonzero(epochs["how"] == RUNNING)
@@ -53,3 +52,16 @@ def with_ends(epochs: Columns, batches: Columns, config: Mapping[str, Scalar]) -
             filled["t_end_ns"][row] = batches["t_ns"][at] + max(0, int(batches["wait_ns"][at]))
             filled["how"][row] = EXHAUSTED
     return Columns({**epochs, **filled}, epochs.rows)
+
+
+def one_each(epochs: Columns, batches: Columns) -> bool:
+    """Whether a loop takes one batch of each iterator: `next(iter(loader))`."""
+    left = np.array_equal(epochs["epoch"], batches["epoch"])
+    return left and not (epochs["how"] == EXHAUSTED).any()
+
+
+def computing_until_iter(epochs: Columns, batches: Columns) -> Columns:
+    """The batches of such a loop, which computes until the next `iter()`."""
+    compute = batches["compute_ns"].copy()
+    compute[:-1] = epochs["t_iter_ns"][1:] - (batches["t_ns"] + batches["wait_ns"])[:-1]
+    return Columns({**batches, "compute_ns": compute.clip(-1)}, batches.rows)

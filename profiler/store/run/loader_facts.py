@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ...base.metadata import Scalar
+from ...base.metadata import Scalars
 from ...base.tolerant import Text
 from ..inspection import Inspection
 from ..making import Making
@@ -27,7 +27,7 @@ class LoaderFacts(Struct, frozen=True, kw_only=True):
     index: int | None = None
     name: Text | None = None
     kind: Literal["dataloader", "iterable"] = "dataloader"
-    config: Mapping[str, Scalar] = {}
+    config: Scalars = {}
     reasons: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
     overhead: Overhead = Overhead()

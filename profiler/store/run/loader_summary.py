@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...base.metadata import Scalar
+from ...base.metadata import Scalar, Scalars
 
 if TYPE_CHECKING:
     from .run import LoaderRun
@@ -46,7 +46,7 @@ class LoaderSummary:
     index: int
     name: str
     kind: str
-    facts: Mapping[str, Scalar]
+    facts: Scalars
     batches: int
     steady: int
     columns: Mapping[str, Usual]

@@ -18,12 +18,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
-
+from ...base.arrays import Floats
 from ...base.facts import GpuFacts
 from ...base.liveness import State
-from ...base.metadata import Scalar
+from ...base.metadata import Scalars
 from ...base.torch_parts import DEFAULT_PREFETCH
 from ..inspection import Inspection
 from ..lanes.columns import Columns
@@ -47,7 +45,7 @@ class LoaderRun:
     kind: Literal["dataloader", "iterable"]
     pid: int
     rank: int | None
-    config: Mapping[str, Scalar]
+    config: Scalars
     reasons: Mapping[str, str]  # column or metric → why it was not measured
     # Cost of the hooks a batch, without the recording itself (that is own_ns).
     hook_ns: float | None
@@ -90,7 +88,7 @@ class LoaderRun:
         value = self.config.get("prefetch_factor")
         return value if isinstance(value, int) and value > 0 else DEFAULT_PREFETCH
 
-    def column(self, name: str) -> npt.NDArray[np.float64]:
+    def column(self, name: str) -> Floats:
         """One value a batch, NaN where it was not measured. KeyError for an unknown name."""
         return self.batches.floats(name)
 

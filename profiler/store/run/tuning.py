@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
+from ...base.arrays import Ints, Mask
 from ...base.atomic_write import write_atomically
 from ...base.errors import RunUnreadable
-from ...base.metadata import Scalar
+from ...base.metadata import Scalar, Scalars
 from ...base.tolerant import Text, read_as
 from ...base.torch_parts import DEFAULT_PREFETCH
 
@@ -74,22 +74,22 @@ class Tuned(Struct, frozen=True):
     follows: int | None = None  # the rank that decided for this one; the trials are its
     waiting: Trials = ()  # to be tried next
 
-    def trial_of(self, changes: Mapping[str, Scalar]) -> Tried | None:
+    def trial_of(self, changes: Scalars) -> Tried | None:
         """The trial of just these changes to the loader's own settings."""
         wanted = _that_count({**self.own, **changes})
         measured = (each for each in self.trials if each.measured is not None)
         return next((each for each in measured if _that_count(each.settings) == wanted), None)
 
-    def as_coded(self, t_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def as_coded(self, t_ns: Ints) -> Mask:
         """Which of the batches handed over at these times were made with the settings of the
         code."""
         begins = np.array([each.t_ns for each in self.switches], np.int64)
         own = np.array([True, *(each.settings == self.own for each in self.switches)])
-        found: npt.NDArray[np.bool_] = own[np.searchsorted(begins, t_ns, side="right")]
+        found: Mask = own[np.searchsorted(begins, t_ns, side="right")]
         return found
 
 
-def changed(own: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
+def changed(own: Scalars, settings: Scalars) -> dict[str, Scalar]:
     """The arguments of these settings to write in place of one's own; what is not said is as torch
     has it."""
     own = {
@@ -101,7 +101,7 @@ def changed(own: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> dict[s
     return {name: value for name, value in settings.items() if own.get(name) != value}
 
 
-def changed_words(own: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> str:
+def changed_words(own: Scalars, settings: Scalars) -> str:
     """The same as one writes it."""
     return ", ".join(f"{name}={value}" for name, value in changed(own, settings).items())
 
@@ -135,7 +135,7 @@ def asked(path: Path, index: int) -> TuneCommand | None:
     return next((each for each in COMMANDS if each == found), None)
 
 
-def _that_count(settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
+def _that_count(settings: Scalars) -> dict[str, Scalar]:
     """Without workers, what is said of them means nothing."""
     of_workers = () if settings.get("num_workers") else OF_WORKERS
     return {name: value for name, value in settings.items() if name not in of_workers}

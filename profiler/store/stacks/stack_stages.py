@@ -9,11 +9,11 @@ they differ from release to release; only the names of its functions are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...base.metadata import Scalar
+from ...base.metadata import Scalars
 from ..inspection import Part
 from .stack_samples import Frame
 
@@ -74,7 +74,7 @@ class Placed(NamedTuple):
     fetcher: Frame | None = None
 
 
-def collate_of(part: Part | None, config: Mapping[str, Scalar]) -> Collate | None:
+def collate_of(part: Part | None, config: Scalars) -> Collate | None:
     """How to recognise the collate function of a loader, from what was seen of it or from its
     configuration."""
     if part is not None and part.name != "unknown":
