@@ -376,8 +376,9 @@ def same_each_time(method: Method, held: Mapping[str, str]) -> Shape | None:
     """Whether all that this function does depends on nothing but `self` and constants."""
     if method.function is None or method.varying or method.name in ENTRIES:
         return None
-    line = _Line(method, method.function, held)
-    return _SAME if _is_same([*ast.walk(method.function)], line) else None
+    nodes = [*ast.walk(method.function)]
+    gives = any(isinstance(each, ast.Return) for each in nodes)
+    return _SAME if gives and _is_same(nodes, _Line(method, method.function, held)) else None
 
 
 def _is_same(nodes: list[ast.AST], line: _Line) -> bool:

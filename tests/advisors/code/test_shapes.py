@@ -300,6 +300,7 @@ def test_what_depends_on_one_of_several_arguments(used: str, key: str) -> None:
         ("def special(self):\n    return random.choice(list(self.first))", False),
         ("def special(self):\n    return self.counted()", False),
         ("def special(self):\n    return list(self.seen)", False),
+        ("def paced(self):\n    time.sleep(self.pause)", False),  # it makes nothing
     ],
 )
 def test_a_function_that_gives_the_same_each_time(function: str, same: bool) -> None:
