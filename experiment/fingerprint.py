@@ -23,7 +23,7 @@ Part = tuple[str, str, str]  # path in the batch, kind, digest of the values
 Walked = tuple[str, str, bytes]  # path, kind, values as bytes
 
 
-def fingerprint(batch: Any, copy: str = "", root: str = "") -> list[Part]:
+def fingerprint(batch: Any, copy: str, root: str) -> list[Part]:
     """The parts of a batch in order: containers, tensors, arrays and values. Paths below `copy`
     count as paths below `root`.
 

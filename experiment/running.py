@@ -144,7 +144,7 @@ class Side:
         self._connection = connection
         self._listener.close()  # only one process connects
 
-    def turn(self, batches: int, compare: bool = False, most_s: float = START_S) -> Turn:
+    def turn(self, batches: int, compare: bool, most_s: float = START_S) -> Turn:
         """Run for so many batches. `compare`: with their fingerprints."""
         assert self._connection is not None
         for process in processes_of(self._process.pid):

@@ -55,7 +55,7 @@ class Ended(NamedTuple):
 
 def run_command(
     argv: Sequence[str],
-    runs: Path | None = None,
+    runs: Path | None,
     variables: Mapping[str, str] | None = None,
     beside: Beside = nullcontext,
 ) -> Ended:

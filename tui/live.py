@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -146,7 +146,7 @@ class LiveDashboard(Dashboard):
         self.post_message(Wrote())
 
 
-def run_live(argv: Sequence[str], runs: Path | None = None, beside: Beside = nullcontext) -> Ended:
+def run_live(argv: Sequence[str], runs: Path | None, beside: Beside) -> Ended:
     """Run a script with the dashboard. Raises as `run_command` does.
 
     Leaving the dashboard does not end the script: its output then goes to the terminal until it

@@ -30,6 +30,8 @@ class Better(NamedTuple):
 
 _LITTLE, _SOME, _HALF = (0.005, 0.3), (0.03, 0.5), (0.1, 0.75)
 
+_LIBRARIES = {"np": "numpy", "torch": "torch", "pd": "pandas"}
+
 BETTER_CALLS = (
     Better(
         r"loads\(.*dumps\(|[tT]ensor\(.*\.tolist\(\)|array\(.*fromarray\(|fromarray\(.*array\(|"
@@ -90,24 +92,15 @@ BETTER_CALLS = (
         _SOME,
     ),
     Better(
-        r"\b(?:curve_fit|polyfit|minimize\w*|least_squares|fsolve|root_scalar|odeint|solve_ivp|"
-        r"quad|splrep)\(",
-        "Fit or solve once, before training",
-        "store the parameters with the sample; np.polyfit and np.linalg.lstsq take many series in "
-        "one call.",
-        _LITTLE,
-    ),
-    Better(
         r"(?:\b(?:np|torch)\.|'s )(?:tile|repeat\w*|kron|broadcast_to)\(",
         "Broadcast on the device instead of repeating values",
         "send the values once; x.expand(n, -1), or plain broadcasting after the copy.",
         _SOME,
     ),
     Better(
-        r"\b(?:nonzero|argwhere|flatnonzero|np\.where|torch\.where)\(",
-        "Find these positions once, and keep them",
-        "positions by sample in a list of arrays, made in __init__; to draw one of many, redraw "
-        "until it fits.",
+        r"Tensor\.__iter__",
+        "Go through a list (tolist()), not through a tensor",
+        "call tolist() once, before the loop: each element of a tensor is a tensor.",
         _SOME,
     ),
     Better(
@@ -133,7 +126,7 @@ BETTER_CALLS = (
     ),
     Better(
         r"random\.choice\((?!.*\bp\s*=).*\breplace\s*=\s*False|"
-        r"\b(?:permutation|randperm)\([^\[]*\)\s*\[\s*:",
+        r"\b(?:permutation|randperm)\(.*\)\s*\[\s*:",
         "Draw a few of many without permuting all",
         "rng = np.random.default_rng(), once in each worker; then rng.choice(n, k, replace=False), "
         "or random.sample(range(n), k).",
@@ -293,39 +286,13 @@ BETTER_CALLS = (
         "50 to 100 µs to check its arguments.",
         (0.02, 0.4),
     ),
-    Better(
-        r"\bsklearn\b|[sS]caler\w*\.transform\(|encoder\w*\.transform\(",
-        "Transform the whole table once, before training",
-        "X = scaler.transform(X) in __init__: checking its arguments takes longer than one row.",
-        (0.005, 0.2),
-    ),
     # Pictures and volumes. getdata of 128²: 2,300 µs against 10.
-    Better(
-        r"\b(?:farthest_point\w*|voxel_(?:down_sample|grid)\w*|sample_points\w*|estimate_normals)\b",
-        "Sample or voxelise point clouds once, or on the device",
-        "store the chosen points, or draw at random: farthest-point sampling takes points times "
-        "samples.",
-        (0.005, 0.5),
-    ),
-    Better(
-        r"\b(?:findContours|connectedComponents\w*|regionprops|cv2\.(?:dilate|erode)|morphology\w*|"
-        r"binary_(?:dilation|erosion|closing|opening)|ndimage\.label|skeletonize)\b",
-        "Compute what follows from masks once, and store it",
-        "boxes, contours and distances change only with the mask: make them before training.",
-        _SOME,
-    ),
     Better(
         r"\.seek\(",
         "Store the frames as an array, instead of seeking in the file",
         "np.save all frames before training, and map them: a picture file is read from its first "
         "frame to the one that is asked for, and decoded, for each sample.",
         (0.005, 0.4),
-    ),
-    Better(
-        r"\b(?:iaa|imgaug|ia)\.",
-        "Augment with torchvision v2 or albumentations, not imgaug",
-        "imgaug's augmenters are Python around NumPy; v2 takes whole batches.",
-        _HALF,
     ),
     Better(
         r"\bfromarray\(|\bto_pil_image\(|\bToPILImage\b|\bpil_to_tensor\(|\bto_tensor\(|"
@@ -346,12 +313,6 @@ BETTER_CALLS = (
         "Flip and roll the batch on the device",
         "with a mask of the samples to flip, after the copy.",
         _HALF,
-    ),
-    Better(
-        r"\b(?:time_stretch|pitch_shift|phase_vocoder|split_on_silence|yin|pyin|piptrack)\b",
-        "Stretch and shift recordings once, or on the device",
-        "store a few variants of each before training; torchaudio works on batches.",
-        (0.01, 0.5),
     ),
     Better(
         r"\bgetdata\(",
@@ -381,13 +342,6 @@ BETTER_CALLS = (
         "crop or resize first; torchvision.transforms.v2 and kornia take whole batches on the "
         "device.",
         _HALF,
-    ),
-    Better(
-        r"\b(?:ImageDraw|fillPoly|polygon\w*|plt|matplotlib|annToMask|rasterize\w*|shapely|"
-        r"mask_utils)\b",
-        "Draw masks once, and store them",
-        "save them as PNG or run lengths before training; cv2.fillPoly draws polygons fastest.",
-        _SOME,
     ),
     Better(
         r"\b(?:nib|nibabel|get_fdata|dataobj)\b",
@@ -467,12 +421,6 @@ BETTER_CALLS = (
         r"\b(?:df|frame|table|data)\w*\.values\b(?!\()",
         "Make the table's array once, not for each sample",
         "self.array = df.to_numpy() in __init__: .values copies a table of several dtypes.",
-        _LITTLE,
-    ),
-    Better(
-        r"\b(?:geopandas|gpd|sjoin|pyproj|geodesic|haversine)\b",
-        "Project and intersect once, for all rows",
-        "store coordinates and the joined ids before training; shapely.STRtree finds candidates.",
         _LITTLE,
     ),
     Better(
@@ -563,12 +511,6 @@ BETTER_CALLS = (
         _LITTLE,
     ),
     Better(
-        r"\b(?:unescape|BeautifulSoup|translate|fix_text|langdetect)\b|\bunicodedata\b|\.str\.",
-        "Clean the texts once, before training",
-        "write the cleaned texts to a file, and read these.",
-        _LITTLE,
-    ),
-    Better(
         r"\b(?:SequenceMatcher|difflib|[lL]evenshtein|edit_?distance)\b",
         "Compare texts once, or with rapidfuzz",
         "rapidfuzz.process.cdist compares all in C++; store what does not change.",
@@ -592,6 +534,12 @@ BETTER_CALLS = (
         "Make pairs with index arrays, not with itertools",
         "np.triu_indices(n, 1) for pairs, np.meshgrid or repeat and tile for products.",
         _SOME,
+    ),
+    Better(
+        r"np\.random\.choice\([^,]*$",
+        "Draw an index, not an item of a list",
+        "items[rng.integers(len(items))]: np.random.choice makes an array of the whole list.",
+        _LITTLE,
     ),
     Better(
         r"\brandom\.(?:shuffle|sample|choices|choice)\(",
@@ -658,12 +606,6 @@ BETTER_CALLS = (
         _LITTLE,
     ),
     Better(
-        r"\b(?:md5|sha\d+|blake2\w|hashlib|hexdigest)\b",
-        "Hash once, or with a faster hash",
-        "store the hash with the sample; zlib.crc32 or xxhash are many times as fast.",
-        _SOME,
-    ),
-    Better(
         r"\b(?:ThreadPool\w*|ProcessPool\w*|Pool|Thread|Process)\(",
         "Make the pool once in each worker",
         "self.pool at first use, then self.pool.map for a whole batch in __getitems__; worker "
@@ -715,12 +657,6 @@ BETTER_CALLS = (
         _LITTLE,
     ),
     Better(
-        r"\b(?:Chem|rdkit|MolFrom\w+)\b",
-        "Compute the features of molecules once",
-        "store them before training: the parser and the fingerprints take milliseconds.",
-        _LITTLE,
-    ),
-    Better(
         r"\btorch\.(?:tensor|Tensor|FloatTensor|LongTensor)\(|\bnp\.array\(|\bTensor\(",
         "Hand arrays to torch, not lists",
         "keep np.ndarray and use torch.from_numpy, or np.stack of the list first: a list is read "
@@ -732,13 +668,6 @@ BETTER_CALLS = (
         "Look rows up in a set or a sorted array instead of comparing with all",
         "give each row one integer; np.searchsorted, a set or a mask finds it.",
         _LITTLE,
-    ),
-    Better(
-        r"\.(?:mean|std|var|min|max|sum)\(",
-        "Compute the statistics of a sample once, and store them",
-        "an array of all means and deviations, made before training; or normalise the batch on the "
-        "device.",
-        _SOME,
     ),
     Better(
         r"\.(?:astype|float|double|to)\(|\bas_?contiguous\w*\(|\.contiguous\(",
@@ -755,4 +684,10 @@ def better_call(text: str | None, call: str | None) -> Better | None:
     line = f"{text or ''} # {call or ''}("
     if (text or "").isidentifier():  # a function's name may stand for its line
         line = f"{text}({line}"
-    return next((row for row in BETTER_CALLS if re.search(row.pattern, line)), None)
+    for row in BETTER_CALLS:
+        if found := re.search(row.pattern, line):
+            library = _LIBRARIES.get(found[0].partition(".")[0])
+            # The time of what is given to a call of one library may be another's.
+            if library is None or "'s " not in (call or "") or f"# {library}'s" in line:
+                return row
+    return None

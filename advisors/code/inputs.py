@@ -24,9 +24,7 @@ class Held:
     code: str
 
 
-def heavy_attributes(
-    dataset: Part, least_bytes: int, least_length: int, most: int = 4
-) -> list[Held]:
+def heavy_attributes(dataset: Part, least_bytes: int, least_length: int) -> list[Held]:
     """The largest attributes of a data set and of those it wraps that a process would copy: not
     tensors, which are shared, and not what is in files."""
     copied = (
@@ -46,7 +44,7 @@ def heavy_attributes(
         # A list of n items weighs at least a pointer and a small object each.
         return max(held.attribute.nbytes or 0, 50 * (held.attribute.length or 0))
 
-    return sorted(heavy, key=weight, reverse=True)[:most]
+    return sorted(heavy, key=weight, reverse=True)[:4]
 
 
 def reached(part: Part, path: str = "dataset") -> Iterator[tuple[Part, str]]:

@@ -11,7 +11,7 @@ from typing import Any
 from ..case.case import Case
 from ..case.code_text import Source, identifier, literal
 from .dialects import around, in_options
-from .loader_form import NEEDS_WORKERS, LoaderForm, arguments_of, config_text, form_of
+from .loader_form import NEEDS_WORKERS, Arguments, LoaderForm, arguments_of, config_text, form_of
 
 # A call longer than this is written one argument a line.
 LINE = 96
@@ -67,7 +67,7 @@ def loader_code(case: Case, **changes: Any) -> str:
     return imports + note + around(case, _written(form.cls, arguments))
 
 
-def _arguments(case: Case, form: LoaderForm, changes: dict[str, Any]) -> dict[str, Any]:
+def _arguments(case: Case, form: LoaderForm, changes: Arguments) -> Arguments:
     arguments = {**arguments_of(case, form), **changes}
     sampler = changes.get("sampler")
     if _of_batches(form, changes):
@@ -89,13 +89,13 @@ def _arguments(case: Case, form: LoaderForm, changes: dict[str, Any]) -> dict[st
     }
 
 
-def _of_batches(form: LoaderForm, changes: dict[str, Any]) -> bool:
+def _of_batches(form: LoaderForm, changes: Arguments) -> bool:
     """Whether a change is of what the batch sampler says that the loader is given."""
     given = form.batching == "batch_sampler" and "batch_sampler" not in changes
     return given and any(changes.get(name, DROP) is not DROP for name in NOT_WITH_BATCHES)
 
 
-def _cannot(form: LoaderForm, changes: dict[str, Any]) -> str | None:
+def _cannot(form: LoaderForm, changes: Arguments) -> str | None:
     """Why these changes cannot be made to the call; None where they can."""
     anew = form.inner is not None and (changes.get("shuffle") or DROP) is DROP
     if anew or not _of_batches(form, changes):
@@ -103,7 +103,7 @@ def _cannot(form: LoaderForm, changes: dict[str, Any]) -> str | None:
     return "your batch sampler says which samples make a batch: change it there"
 
 
-def _by_hand(why: str, changes: dict[str, Any]) -> str:
+def _by_hand(why: str, changes: Arguments) -> str:
     """The changes as comments: pasted, they change nothing."""
     lines = [
         f"#     leave out {name}" if value is DROP else f"#     {name}={literal(value)}"
@@ -112,7 +112,7 @@ def _by_hand(why: str, changes: dict[str, Any]) -> str:
     return "\n".join([f"# By hand: {why}", *lines]) if lines else "# The loader stays as it is."
 
 
-def _written(cls: str, arguments: dict[str, Any]) -> str:
+def _written(cls: str, arguments: Arguments) -> str:
     written = [
         literal(value) if name == "dataset" else f"{name}={literal(value)}"
         for name, value in arguments.items()

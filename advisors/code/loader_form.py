@@ -53,6 +53,7 @@ _OF_OPTIONS = {
     "ultralytics": "Ultralytics",
     "fastai": "fastai",
 }
+Arguments = dict[str, Any]  # of a loader, by name
 _DEFAULTS = {"pin_memory": False, "timeout": 0, "in_order": True, "persistent_workers": False}
 _SHARED_OUT = ("DistributedSampler", "UnrepeatedDistributedSampler")
 
@@ -135,12 +136,12 @@ def framework_of(case: Case) -> str | None:
     return made if made is not None or runs == "timm" else runs
 
 
-def arguments_of(case: Case, form: LoaderForm) -> dict[str, Any]:
+def arguments_of(case: Case, form: LoaderForm) -> Arguments:
     """The arguments that differ from DataLoader's defaults, in the order in which people write
     them. What cannot be written as a value goes by the argument's own name: it is in the user's
     hands."""
     config = case.config
-    found: dict[str, Any] = {"dataset": Source("dataset"), **_drawing(case, form)}
+    found: Arguments = {"dataset": Source("dataset"), **_drawing(case, form)}
     if framework_of(case) == "accelerate" and config.get("replicas") and "batch_size" in found:
         # Of one rank or of all: the user's configuration says.
         found["batch_size"] = Source("batch_size")
@@ -170,11 +171,11 @@ def arguments_of(case: Case, form: LoaderForm) -> dict[str, Any]:
     return found
 
 
-def _drawing(case: Case, form: LoaderForm) -> dict[str, Any]:
+def _drawing(case: Case, form: LoaderForm) -> Arguments:
     """Who draws the samples, and in what batches."""
     if form.batching == "batch_sampler":
         return {"batch_sampler": Source("batch_sampler")}
-    found: dict[str, Any] = {}
+    found: Arguments = {}
     if form.batching == "none" or "batch_size" in case.config:
         found["batch_size"] = None if form.batching == "none" else case.config["batch_size"]
     if case.config.get("drop_last") is True:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 
 # A line that draws differs from sample to sample, whatever it depends on; so does the time.
@@ -32,8 +32,11 @@ class Method:
         source: Sequence[str],
         varying: Iterable[str] | None = None,
         function: ast.FunctionDef | None = None,
+        drawing: Set[str] = frozenset(),
+        anew: Set[str] = frozenset(),
     ) -> None:
-        """`function`: of a source that holds others too."""
+        """`function`: of a source that holds others too. `drawing`: own functions that draw;
+        `anew`: methods of objects that differ from sample to sample."""
         text = "\n".join(source)
         self.source = tuple(text.split("\n"))
         nodes = ast.walk(function or parsed(text))
@@ -43,25 +46,34 @@ class Method:
         self.varying: set[str] = set()
         self.arguments: list[str] = []
         self.steady: set[str] = set()  # those that stay the same while a loop calls it
+        self.lazy = False  # what it returns does the work, for each sample
         self.loops: dict[ast.stmt, ast.stmt] = {}  # the outermost loop that a statement stands in
-        if self.function is None or not self.function.args.args:
+        if self.function is None:
+            return
+        for node in ast.walk(self.function):
+            if isinstance(node, ast.Lambda):  # whoever calls it
+                self.varying |= {each.arg for each in node.args.args}
+        if not self.function.args.args:
             return
         self.statements = _statements_in(self.function)
         arguments = [*self.function.args.posonlyargs, *self.function.args.args]
         own = arguments[0].arg == "self" or self.name.startswith("__getitem")
         self.arguments = [each.arg for each in arguments[own:]]
-        self.varying = {*(self.arguments if varying is None else varying)}
+        self.varying |= {*(self.arguments if varying is None else varying)}
+        if self.name in anew:
+            self.varying.add("self")
         if self.name == "__iter__" or yields(self.function):
             # What its loops hold is done for each sample.
             loops = [each for each in self.statements if isinstance(each, _LOOPS)]
             inner = {each for loop in loops for each in _statements_in(loop)[1:]}
             over = [each for each in loops if each not in inner]
             before = (each for each in self.statements if each not in inner)
-            self.statements = [each for loop in over for each in _statements_in(loop)[1:]]
-            calls = (ast.unparse(call.func) for loop in over for call in calls_in(loop))
-            moved = {
-                of for of, _, name in (each.rpartition(".") for each in calls) if name in MOVES_ON
-            }
+            if over:
+                self.statements = [each for loop in over for each in _statements_in(loop)[1:]]
+            else:
+                self.lazy = True
+            calls = [call for loop in over for call in calls_in(loop) if called(call) in MOVES_ON]
+            moved = names_of(*(call.func for call in calls))
             carried = bound_by(*before) & (bound_by(*self.statements) | moved)
             self.varying |= bound_by(*over) | carried
         for loop in self.statements:
@@ -74,7 +86,8 @@ class Method:
                     if isinstance(node, ast.comprehension) and self.varies(node.iter):
                         self.varying |= names_of(node.target)
                 read = read_by(each)
-                if self.varies(*read) or any(map(draws, read)):
+                names = {own_function(call) for value in read for call in calls_in(value)}
+                if self.varies(*read) or any(map(draws, read)) or names & drawing:
                     self.varying |= {*bound_by(each), *grown_by(each)}
 
     def at(self, line: str) -> ast.stmt | None:
@@ -86,15 +99,22 @@ class Method:
         return found[-1] if found and not isinstance(found[-1], ast.FunctionDef) else None
 
     def text(self, statement: ast.stmt) -> str:
-        """The first line of a statement."""
-        return self.source[statement.lineno - 1].strip()
+        """A statement as one line; of a block, its head."""
+        lines = self.source[statement.lineno - 1 : _last(statement)]
+        return " ".join(each.strip() for each in lines)
 
     def varies(self, *nodes: ast.AST) -> bool:
         """Whether a name in these differs from sample to sample."""
         return bool(names_of(*nodes) & self.varying)
 
     def after(self, statement: ast.stmt) -> list[ast.stmt]:
-        return self.statements[self.statements.index(statement) + 1 :]
+        """The statements below this one, without those of the other branch of an `if`."""
+        other = set[ast.AST]()
+        for each in self.statements:
+            if isinstance(each, ast.If) and statement in ast.walk(ast.Module(each.body, [])):
+                other |= {*ast.walk(ast.Module(each.orelse, []))}
+        below = self.statements[self.statements.index(statement) + 1 :]
+        return [each for each in below if each not in other]
 
     def given(self, call: ast.Call, varying: set[str]) -> set[str]:
         """The arguments to which this call of it gives what is drawn, or made of these names."""
@@ -127,6 +147,7 @@ def linked(sources: Iterable[Sequence[str]]) -> list[Method]:
     """These functions, of which an argument varies only if one of the calls among them gives it
     what does; all arguments of those that nothing here calls."""
     methods = [Method(source) for source in sources]
+    drawing = {each.name for each in methods if each.function is not None and draws(each.function)}
     calls = [calls_in(method.function) if method.function else [] for method in methods]
     named = Counter(method.name for method in methods)
     given: dict[str, set[str]] = {
@@ -134,15 +155,21 @@ def linked(sources: Iterable[Sequence[str]]) -> list[Method]:
         for call in (call for each in calls for call in each)
         if named[name := own_function(call)] == 1 and name not in ENTRIES
     }
+    anew = set[str]()
     while True:
-        before = {name: {*found} for name, found in given.items()}
-        methods = [Method(each.source, given.get(each.name), each.function) for each in methods]
+        before = {name: {*found} for name, found in given.items()}, {*anew}
+        methods = [
+            Method(each.source, given.get(each.name), each.function, drawing, anew)
+            for each in methods
+        ]
         own = {method.name: method for method in methods}
         for caller, made in zip(methods, calls, strict=True):
             for call in made:
                 if (name := own_function(call)) in given:
                     given[name] |= own[name].given(call, caller.varying)
-        if given == before:
+                if isinstance(call.func, ast.Attribute) and caller.varies(call.func.value):
+                    anew.add(call.func.attr)
+        if (given, anew) == before:
             break
     for caller in methods:
         for _, changed, nodes in (each for of in caller.statements for each in caller.rounds(of)):

@@ -85,7 +85,20 @@ _SMALL = (
     *("randrange", "randint", "random", "choice", "uniform", "gauss", "item", "float", "int"),
     *("bool", "round", "abs", "min", "max", "len", "range", "enumerate", "zip", "get", "add"),
     *("from_numpy", "as_tensor", "asarray", "array", "numpy", "unsqueeze", "reshape", "view"),
-    *("mean", "std", "any", "all", "clip", "norm", "dot", "pow", "floor", "ceil", "median"),
+    *(
+        "mean",
+        "std",
+        "any",
+        "all",
+        "clip",
+        "norm",
+        "dot",
+        "pow",
+        "floor",
+        "ceil",
+        "median",
+        "index",
+    ),
     *("tuple", "seek", "fromfile", "unpack", "unpack_from", "frombuffer", "calcsize"),
     *("extend", "tensor", "sqrt", "exp", "log", "sum", "isnan", "ord", "chr", "where"),
     *("cat", "concatenate", "append", "vstack", "hstack", "concat"),
@@ -165,13 +178,6 @@ _MADE_AGAIN = Shape(
     "make it once before the loop, and use it there; or take only the items that are needed.",
     0.5,
 )
-_POLLS = Shape(
-    "polls",
-    "Wait for what comes instead of sleeping and asking again",
-    ", and sleeps on when what it waits for is there",
-    "let a queue.Queue block (get() and put() with maxsize), or wait on a Condition or an Event.",
-    0.3,
-)
 # Their work is needed, but not done so. What is done stands in the place of {}.
 _PER_VALUE = Shape(
     "per value",
@@ -205,16 +211,6 @@ _WALKED = Shape(
     "use a list that overwrites its oldest item, or an array.",
     0.8,
 )
-# Their work is needed for those samples that stay.
-_THROWN_AWAY = Shape(
-    "thrown away",
-    "Filter once, before samples are made",
-    ", and samples that do not pass are made in vain (`{}`)",
-    "find out once which samples (or positions in them) pass, and draw only from these.",
-    0.3,
-    "The order of samples changes.",
-    waste=False,
-)
 ONE_BY_ONE = "one by one"
 _ONE_BY_ONE = Shape(
     ONE_BY_ONE,
@@ -244,12 +240,6 @@ class _Line:
         """The outermost loop that it stands in."""
         return self.method.loops.get(self.statement)
 
-    @property
-    def polls(self) -> bool:
-        """Whether a `while` around it asks again and again."""
-        loops = (each for each in self.method.statements if isinstance(each, ast.While))
-        return any(self.statement in ast.walk(each) for each in loops)
-
     def varies(self, *nodes: ast.AST) -> bool:
         return self.method.varies(*nodes)
 
@@ -265,12 +255,9 @@ def shape_of(
         return _OTHER_PROCESS
     if _NEEDLESS.search(text):
         return _NOT_NEEDED
-    if (statement := method.at(text)) is None:
+    if (statement := method.at(text)) is None or method.lazy:
         return None
     line = _Line(method, statement, held or {})
-    match statement:
-        case ast.Expr(ast.Call() as call) if called(call) == "sleep" and line.polls:
-            return _POLLS
     if isinstance(statement, ast.For) and _until_met(statement, line):
         return _SEARCHED
     if _same_for_every_sample(line):
@@ -292,7 +279,6 @@ def shape_of(
         (smaller, _PART_USED),
         (_all_for_one(line), _ALL),
         (singly, _ONE_BY_ONE),
-        (_thrown_away(line), _THROWN_AWAY),
     ):
         if found is not None:
             return replace(shape, why=shape.why.format(found[:70]))
@@ -550,17 +536,6 @@ def _slow_container(line: _Line) -> Shape | None:
             case ast.Call(args=[ast.Attribute(_, name), *_]) if called(node) in _DRAWN:
                 if line.held.get(name) == DEQUE:
                     return _WALKED
-    return None
-
-
-def _thrown_away(line: _Line) -> str | None:
-    """The statement of a `__getitem__` that gives another sample, after one was made."""
-    for each in line.method.statements:
-        match each:
-            case ast.Return(ast.Subscript(ast.Name("self"))) | ast.Return(
-                ast.Call(ast.Attribute(ast.Name("self"), "__getitem__"))
-            ):
-                return line.method.text(each)
     return None
 
 

@@ -39,12 +39,15 @@ def others_cores(system: SystemRun) -> float | None:
         return None
     taken = np.average(busy[known], weights=np.diff(t_ns)[known])
     lane = system.process
-    within = (lane["t_ns"] >= t_ns[0]) & (lane["t_ns"] <= t_ns[-1])
+    pids, owners = lane["pid"].tolist(), lane["owner_pid"].tolist()
+    last = {pid: at for at, pid in enumerate(pids)}
+    # What a worker took that has ended is among the children's time of the process that started it.
+    over = [last[pid] < last.get(owner, 0) for pid, owner in zip(pids, owners, strict=True)]
+    counts = (lane["children_cpu_ns"] < 0) | ~np.array(over, bool)
+    counts &= (lane["t_ns"] >= t_ns[0]) & (lane["t_ns"] <= t_ns[-1])
     own = grown(machine, np.flatnonzero(machine["sampler_cpu_ns"] >= 0), "sampler_cpu_ns")
-    for name in ("cpu_user_ns", "cpu_system_ns"):
-        rows = np.flatnonzero(within & (lane[name] >= 0))
-        pids = lane["pid"][rows]
-        own += sum(grown(lane, rows[pids == pid], name) for pid in np.unique(pids))
+    names = "cpu_user_ns", "cpu_system_ns", "children_cpu_ns"
+    own += sum(grown(lane, np.flatnonzero(counts & (lane["pid"] == pid)), *names) for pid in last)
     return max(0.0, float(taken - own / span))
 
 

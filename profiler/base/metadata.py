@@ -24,6 +24,7 @@ MAX_NAMED = 5
 
 Scalar = str | int | float | bool | None
 Scalars = Mapping[str, Scalar]  # arguments by name
+Facts = dict[str, Any]  # what is known of something, by name
 
 
 def clean(text: object, limit: int = MAX_TEXT) -> str:
@@ -41,7 +42,7 @@ def read_json(
     notes: list[str] | None = None,
     max_bytes: int = MAX_JSON_BYTES,
     max_items: int = MAX_ITEMS,
-) -> dict[str, Any]:
+) -> Facts:
     """The object in a JSON file, cleaned. Raises RunUnreadable, caused by FileNotFoundError if
     there is no file.
 
@@ -66,14 +67,14 @@ def read_json(
         names = ((clean(name, 200), item) for name, item in list(value.items())[:max_items])
         return {name: bounded(item, depth - 1, name) for name, item in names}
 
-    cleaned: dict[str, Any] = bounded(read_object(path, max_bytes), MAX_DEPTH, "")
+    cleaned: Facts = bounded(read_object(path, max_bytes), MAX_DEPTH, "")
     if disbelieved and notes is not None:
         names = ", ".join(list(disbelieved)[:MAX_NAMED])
         notes.append(f"{clean(path.name)} holds impossible numbers ({names}): they are left out")
     return cleaned
 
 
-def read_object(path: Path, max_bytes: int) -> dict[str, Any]:
+def read_object(path: Path, max_bytes: int) -> Facts:
     """The object in a JSON file, neither bounded nor cleaned. Raises as `read_json`."""
     shown = clean(path)
     try:

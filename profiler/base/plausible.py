@@ -23,7 +23,10 @@ _BY_LIMIT: tuple[tuple[float, str], ...] = (
     ((1 << 31) - 1, "pid owner worker_pid owner_pid batch_size power_mw rate_hz hook_ns own_ns"),
     (1 << 53, "batches samples dataset_len length create_time"),
     # CPU times of all cores since a process or machine began: 146 years of one core.
-    (1 << 62, "cpu_user_ns cpu_system_ns run_delay_ns cgroup_throttled_ns sampler_cpu_ns"),
+    (
+        1 << 62,
+        "cpu_user_ns cpu_system_ns children_cpu_ns run_delay_ns cgroup_throttled_ns sampler_cpu_ns",
+    ),
     (1 << 62, "created_unix_ns unix_ns"),  # the calendar reaches it in 2116
     (math.inf, "digest"),
 )

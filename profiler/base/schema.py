@@ -240,6 +240,11 @@ PROCESS = _schema(
         "time its main thread was ready to run but had no core, since it began (Linux with "
         "schedstat)",
     ),
+    (
+        "children_cpu_ns",
+        "q",
+        "CPU time of processes that it started and waited for, since it began",
+    ),
 )
 
 GPU = _schema(

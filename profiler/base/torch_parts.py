@@ -145,6 +145,15 @@ def dataset_of(fetcher: Any) -> tuple[Any, bool]:
     return fetcher.dataset, fetcher.auto_collation
 
 
+def samples_of(index: Any, auto_collation: bool) -> int:
+    """How many samples the indices stand for: as torch without automatic batching, one; -1 where
+    that is not plain."""
+    kind = type(index)
+    if kind is list or (kind is getattr(sys.modules.get("numpy"), "ndarray", None) and index.ndim):
+        return len(index)
+    return -1 if auto_collation else 1
+
+
 def worker_signals() -> tuple[type, type]:
     """What workers send in place of a batch: (an exception, the end of an iterable data set)."""
     from torch._utils import ExceptionWrapper

@@ -21,7 +21,7 @@ SHARE = 0.004
 NEVER = ("NotSupported", "NoPermission", "AttributeError")
 
 
-def driver_present(root: Path = Path("/")) -> bool:
+def driver_present(root: Path) -> bool:
     """Whether an NVIDIA driver is loaded, without loading anything."""
     places = ("proc/driver/nvidia/version", "dev/nvidiactl", "dev/dxg")
     return any((root / place).exists() for place in places)

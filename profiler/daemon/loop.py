@@ -233,7 +233,7 @@ class Sampler:
             probe = each.probe
             if usage.rss_bytes > LARGEST_BYTES:
                 self.reasons.add(TOO_BIG, "uss_bytes", "pss_bytes")
-            *measured, delay, threads = usage
+            *measured, threads, delay, children = usage
             self.process_lane.append(
                 t_ns,
                 *measured[:3],
@@ -247,6 +247,7 @@ class Sampler:
                 threads,
                 probe.fds() if slow else -1,
                 delay,
+                children,
             )
 
     def _details(self, now: int, probes: Sequence[Probe]) -> dict[int, tuple[int, int]]:

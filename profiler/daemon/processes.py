@@ -36,8 +36,9 @@ class Usage(NamedTuple):
     major_faults: int
     read_disk_bytes: int
     read_all_bytes: int
-    run_delay_ns: int
     threads: int
+    run_delay_ns: int
+    children_cpu_ns: int
 
 
 class Probe:
@@ -76,7 +77,8 @@ class Probe:
             "run_delay_ns",
         )
         used = stat.user * TICK_NS, stat.system * TICK_NS, stat.rss_pages * PAGE_BYTES
-        return Usage._make((*used, stat.major_faults, *io, delay, stat.threads))
+        children = stat.children * TICK_NS
+        return Usage._make((*used, stat.major_faults, *io, stat.threads, delay, children))
 
     def fds(self) -> int:
         """Open descriptors, -1 where not known. Never raises."""

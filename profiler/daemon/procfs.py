@@ -39,6 +39,7 @@ class Stat(NamedTuple):
     major_faults: int
     user: int
     system: int
+    children: int  # that were waited for
     threads: int
     start: int
     rss_pages: int
@@ -49,7 +50,10 @@ def read_stat(pid: int) -> Stat:
     data = read(f"/proc/{pid}/stat")
     # The name in parentheses may hold any character.
     f = data[data.rindex(b")") + 2 :].split()
-    return Stat._make((f[0], *(int(f[at]) for at in (1, 9, 11, 12, 17, 19, 21))))
+    ppid, faults, user, system, *children, threads, start, pages = (
+        int(f[at]) for at in (1, 9, 11, 12, 13, 14, 17, 19, 21)
+    )
+    return Stat(f[0], ppid, faults, user, system, sum(children), threads, start, pages)
 
 
 def number_after(data: bytes, key: bytes) -> int:

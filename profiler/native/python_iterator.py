@@ -14,6 +14,7 @@ from ..base.batch_record import HEAD, RECEIVED
 from ..base.clock import now_ns
 from ..base.own_frames import drop_inner_frames
 from ..base.schema import RECORD_BYTES, WINDOW_AT
+from ..base.torch_parts import samples_of
 from .layout import OFTEN_UNTIL, SAMPLE_EVERY, SAMPLE_RARELY, SEAL, TIMES
 
 _put_head, _put_received = HEAD.put, RECEIVED.put
@@ -183,7 +184,7 @@ def drawing(base: Any, /) -> Any:
             return base(self)
         t0 = now_ns()
         index = base(self)
-        s.samples = len(index) if type(index) is list else -1 if self._auto_collation else 1
+        s.samples = samples_of(index, self._auto_collation)
         if s.detailed:
             index = s.begin_detail(index, self)
         s.t_index = t0
@@ -214,8 +215,7 @@ def indexing(base: Any, /) -> Any:
         t0 = now_ns()
         index = base(self)
         took = now_ns() - t0
-        samples = len(index) if type(index) is list else -1 if self._auto_collation else 1
-        s.drawn[self._send_idx] = took, samples
+        s.drawn[self._send_idx] = took, samples_of(index, self._auto_collation)
         if s.looks is not None:
             s.looks.drawn(index, self._send_idx)
         return index

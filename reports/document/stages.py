@@ -178,11 +178,11 @@ def _waited_for(loader: LoaderReport) -> str:
     return WAITS_FOR.get(kind, "for I/O, locks and the like").removeprefix("for ")
 
 
-def slowest_batches(loader: LoaderRun, by: str = "wait") -> list[Block]:
+def slowest_batches(loader: LoaderRun) -> list[Block]:
     """The batches in which one stage took longest, with what each mostly waited for."""
     batches, times = loader.batches, ("wait", "fetch", "collate", "compute")
     rows = []
-    for at in slowest_rows(batches[f"{by}_ns"]):
+    for at in slowest_rows(batches["wait_ns"]):
         places = (int(batches[name][at]) for name in ("epoch", "worker"))
         found = (int(batches[f"{name}_ns"][at]) for name in times)
         rows.append(

@@ -46,11 +46,11 @@ def escaped(text: str) -> str:
     return _BEGINS_A_LIST.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", line)
 
 
-def fenced(code: str, language: str = "python") -> str:
+def fenced(code: str) -> str:
     """A code block whose fence no line of the code can close."""
     longest = max((len(run) for run in re.findall(r"`+", code)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{code}\n{fence}\n"
+    return f"{fence}python\n{code}\n{fence}\n"
 
 
 def pieces(sections: Iterable[Section]) -> Iterator[str]:

@@ -233,6 +233,20 @@ def test_iterable_data(workers: int) -> None:
     assert (got["fetch_ns"] >= 10 * MS).all()
 
 
+class Rows(BatchSampler):
+    def __iter__(self) -> Iterator[Any]:
+        return map(np.array, super().__iter__())
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_samples_are_counted_of_arrays_of_indices(workers: int) -> None:
+    rows = Rows(SequentialSampler(range(10)), BATCH, False)
+    how: Any = {"batch_sampler": rows, "num_workers": workers}
+    assert list(batches(exhaust(watched(torch.arange(10), 1, **how)))["samples"]) == [4, 4, 2]
+    single = watched(torch.arange(10), None, sampler=map(np.array, range(3)), num_workers=workers)
+    assert list(batches(exhaust(single))["samples"]) == [1] * 3
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_samples_are_counted_without_automatic_batching(workers: int) -> None:
     assert list(made(Slow(6), batch_size=None, num_workers=workers)["samples"]) == [1] * 6

@@ -16,7 +16,7 @@ COLLATED_US = (0.1, 1.0)
 
 
 def look_up_us(
-    rows: float, leaves: int, batch_bytes: float | None, length: int | None, lists: int = 0
+    rows: float, leaves: int, batch_bytes: float | None, length: int | None, lists: int
 ) -> tuple[float, float]:
     """(low, high) µs for a batch of so many rows and bytes, of a data set of this `length`; `lists`
     of the leaves are read value by value."""

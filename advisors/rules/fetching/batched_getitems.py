@@ -100,8 +100,9 @@ def examine(case: Case) -> Outcomes:
     except NotArrays as reason:
         # Rows of a DataFrame have a remedy of their own: see hot-function.
         known = held(case, "dataframe") is not None and case.code_stage("fetch") is not None
-        looked_up = sample_us < SAMPLE_US and not (known or own_collate(case))
-        if looked_up or (sample_us < LOOK_UP_US and _many_small_steps(case)):
+        small = sample_us < SAMPLE_US
+        looked_up = small and not (known or own_collate(case))
+        if looked_up or (sample_us < LOOK_UP_US and _small_steps(case, small)):
             yield _by_hand(case, sample_us, evidence, reason)
         return
     if sample_us < LOOK_UP_US:
@@ -118,14 +119,15 @@ def _fetched_one_by_one(case: Case) -> bool:
     return not inner.getitems and not (inner is dataset and config.get("getitems"))
 
 
-def _many_small_steps(case: Case) -> bool:
-    """Whether samples are computed from arrays in memory, in lines of which none stands out and
-    below which hardly anything but C code runs: what such lines cost is a call each."""
+def _small_steps(case: Case, small: bool) -> bool:
+    """Whether samples are computed from arrays in memory, in lines below which hardly anything but
+    C code runs, and of which none stands out unless samples are `small`: what such lines cost is a
+    call each."""
     stage = case.code_stage("fetch")
     if stage is None or stage.samples < LEAST_SAMPLES or held(case, "tensor", "ndarray") is None:
         return False
     own = [each.share for each in stage.lines if each.own]
-    return max(own, default=1.0) < STANDS_OUT and sum(own) >= MOST_OWN
+    return (small or max(own, default=1.0) < STANDS_OUT) and sum(own) >= MOST_OWN
 
 
 def _rows(case: Case) -> float:

@@ -6,12 +6,11 @@ What it looks for
     archives, pickle, rows of a DataFrame, an HDF5 file or a Hugging Face data set, tokenising,
     resampling, deep copies, locks. Of an unknown function that takes 40 % of fetch (STANDS_OUT),
     the line that calls it is named, with what its source says: the same for every sample or for
-    each value of an argument, a search through everything, one value after another, there and back
-    again, made smaller afterwards, a copy of the rest, asked of another process, made in vain, the
-    same in each round of a loop, or not needed at all; that it takes longer with each batch; or the
-    library call that is faster (`code/better_calls.py`). Of the loop's own time, what goes by in
-    methods of the loader's parts (LEAST_OF_ALL, 10 % of all time): a length counted at each step, a
-    shuffle between epochs.
+    each value of an argument, a search through everything, one value after another, made smaller
+    afterwards, a copy of the rest, asked of another process, the same in each round of a loop, or
+    not needed at all; that it takes longer with each batch; or the library call that is faster
+    (`code/better_calls.py`). Of the loop's own time, what goes by in methods of the loader's parts
+    (LEAST_OF_ALL, 10 % of all time): a length counted at each step, a shuffle between epochs.
 
 Why it matters
     The part of fetch that a function takes limits what replacing it can gain. So the prediction
@@ -159,7 +158,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     lines = own_lines(stage, case.inspection.parts, SourceLines(case.process, case.loader))
     if any(_is_opener(case, each) for each in lines if stands_out(each)):
         return  # the rule storage-format says what to do
-    worst = worst_shape(stage, lines, other)
+    worst, group = worst_shape(stage, lines, other), better_lines(stage, lines)
     if worst is not None and worst[1].waste:
         yield shaped(case, "fetch", *worst, _sampled(stage, worst[0].share))
         return
@@ -184,11 +183,13 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
             yield make_cheaper(case, "fetch", line, _sampled(stage, line.share))
     elif line is not None and (grown := grows(case, "fetch")) is not None:
         yield make_cheaper(case, "fetch", line, _sampled(stage, line.share), grown)
-    elif worst is not None:
-        yield shaped(case, "fetch", *worst, _sampled(stage, worst[0].share))
-    elif (line is None or (other is not None and line.text == other.name)) and (
-        group := better_lines(stage, lines)
+    elif worst is not None and not (
+        group
+        and group.method is not worst[0].method
+        and group.share.mid >= MAIN_PART * worst[0].share.mid
     ):
+        yield shaped(case, "fetch", *worst, _sampled(stage, worst[0].share))
+    elif group and (worst or line is None or (other is not None and line.text == other.name)):
         yield make_cheaper(case, "fetch", group, _sampled(stage, group.share), grows(case, "fetch"))
     elif line is not None:
         advice = make_cheaper(case, "fetch", line, _sampled(stage, line.share))

@@ -86,7 +86,7 @@ def examine(case: Case) -> Outcomes:
         if worst is not None and worst[1].key != ONE_BY_ONE:
             yield shaped(case, "index", *worst, {})
             return
-        if worst is None and (group := better_lines(stage, lines)):
+        if group := better_lines(stage, lines):
             yield make_cheaper(case, "index", group, {})
             return
     # Of what takes longer still, no more is left.

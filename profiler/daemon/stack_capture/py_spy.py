@@ -185,7 +185,7 @@ def why_failed(message: str, root: Path = Path("/")) -> str:
     return f"py-spy failed: {first[:200]}"
 
 
-def ptrace_scope(root: Path = Path("/")) -> int | None:
+def ptrace_scope(root: Path) -> int | None:
     """What Yama permits: 0 all of one's own processes, 1 those that allow it, 2 root only, 3 none;
     None: no Yama."""
     try:

@@ -155,6 +155,13 @@ samples_of(PyObject *iterator, PyObject *index, long long *samples)
         *samples = PyList_GET_SIZE(index);
         return 0;
     }
+    if (strcmp(Py_TYPE(index)->tp_name, "numpy.ndarray") == 0) { /* its length is no code of the user's */
+        *samples = PySequence_Size(index);
+        if (*samples >= 0) {
+            return 0;
+        }
+        PyErr_Clear(); /* a single number */
+    }
     PyObject *batching = PyObject_GetAttr(iterator, name.auto_collation);
     int truth = batching == NULL ? -1 : PyObject_IsTrue(batching);
     Py_XDECREF(batching);

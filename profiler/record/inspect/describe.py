@@ -7,6 +7,7 @@ import inspect
 import types
 from typing import Any
 
+from ...base.metadata import Facts
 from ...guard.static_access import (
     PLAIN,
     class_name,
@@ -31,7 +32,7 @@ CONSTRUCTORS = (
 _TRAINERS = ("lightning.pytorch", "pytorch_lightning")
 
 
-def describe_loader(loader: Any) -> dict[str, Any]:
+def describe_loader(loader: Any) -> Facts:
     """The configuration of a DataLoader as JSON values. `dataset_len` is None if only `len()` could
     tell, which torch may never call."""
     from torch.utils.data import DataLoader, IterableDataset
@@ -102,7 +103,7 @@ def _start_method(context: Any) -> str | None:
     return context.get_start_method() if known else None
 
 
-def _made_by(loader: Any, own: dict[str, Any], sampling: Sampling) -> str | None:
+def _made_by(loader: Any, own: Facts, sampling: Sampling) -> str | None:
     """The framework that made this loader from the user's, or for them, e.g. "accelerate", or
     "transformers" (its Trainer). None for the user's own."""
     init, collate = own.get("worker_init_fn"), own.get("collate_fn")

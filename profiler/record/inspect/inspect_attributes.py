@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
+from ...base.metadata import Facts
 from ...guard.static_access import (
     NUMBERS,
     class_name,
@@ -39,10 +40,8 @@ _SEQUENCES = (list, tuple)
 _MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict)
 _SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9_]{0,7}(\.(gz|bz2|xz|zst|lz4))?$")
 
-Facts = dict[str, Any]
 
-
-def describe_attributes(values: dict[str, Any], most: int) -> list[Facts]:
+def describe_attributes(values: Facts, most: int) -> list[Facts]:
     """One `inspection.Attribute` per attribute; one that cannot be looked at is "other"."""
     some = islice(values.items(), min(most, MAX_ATTRIBUTES))
     return [{"name": name[:200], **describe(value)} for name, value in some]

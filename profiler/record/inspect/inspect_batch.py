@@ -12,6 +12,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
+from ...base.metadata import Facts
 from ...guard.static_access import (
     NUMBERS,
     class_name,
@@ -41,7 +42,7 @@ SAMPLED_ROW_VALUES = 1 << 17
 MOST_INSIDE = 0.05
 
 
-def inspect_batch(batch: Any) -> dict[str, Any]:
+def inspect_batch(batch: Any) -> Facts:
     """`structure` and `leaves` of `inspection.Inspection`, {} for an unknown kind of batch. Never
     raises."""
     with suppress(Exception), unseen():
@@ -73,10 +74,10 @@ def _key(key: Any) -> str:
     )
 
 
-def _leaf(path: str, value: Any, with_values: bool) -> dict[str, Any]:
+def _leaf(path: str, value: Any, with_values: bool) -> Facts:
     kind = leaf_kind(value)
     shown = {SUBCLASS: "tensor", "none": "other"}.get(kind, kind)
-    facts: dict[str, Any] = {"path": path, "kind": shown}
+    facts: Facts = {"path": path, "kind": shown}
     with suppress(Exception):  # what was found until then stands
         if kind in ("tensor", "ndarray"):
             facts |= memory_of(value.shape, value.dtype)
@@ -109,7 +110,7 @@ def leaf_kind(value: Any) -> str:
     return "number" if is_one_of(type(value), NUMBERS) else "other"
 
 
-def memory_of(shape: Iterable[int], dtype: Any) -> dict[str, Any]:
+def memory_of(shape: Iterable[int], dtype: Any) -> Facts:
     """Shape, type and size of an array or tensor."""
     sides = [int(n) for n in shape]
     nbytes = math.prod(sides) * int(dtype.itemsize)

@@ -11,6 +11,7 @@ import types
 from contextlib import suppress
 from typing import Any
 
+from ...base.metadata import Facts
 from ...guard.static_access import (
     class_name,
     defined_in,
@@ -26,7 +27,7 @@ from ...guard.static_access import (
     unseen,
 )
 from ...store.inspection import MAX_CHILDREN, MAX_DEPTH
-from .inspect_attributes import Facts, describe_attributes, is_dataset
+from .inspect_attributes import describe_attributes, is_dataset
 from .inspect_source import Sources, function_of, is_known, names_used
 from .lengths import known_length
 from .samplers import own_of, sampling_of

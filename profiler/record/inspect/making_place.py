@@ -15,6 +15,7 @@ from collections.abc import Callable
 from types import FrameType, FunctionType
 from typing import Any
 
+from ...base.metadata import Facts
 from ...guard.error_origin import forgiving
 from ...guard.static_access import instance_vars
 from ...guard.users_code import of_user, package_of
@@ -29,7 +30,7 @@ _CALLED = "check_worker_number_rationality"
 class _Noted:
     """What is known of one loader; nothing here keeps it, or its data set, alive."""
 
-    def __init__(self, loader: Any, made: dict[str, Any]) -> None:
+    def __init__(self, loader: Any, made: Facts) -> None:
         self.loader = weakref.ref(loader)
         self.dataset: Callable[[], Any] = lambda: None
         self.made = made
@@ -85,7 +86,7 @@ def _note(loader: Any) -> None:
             _noted.popitem(last=False)
 
 
-def making_of(loader: Any) -> dict[str, Any] | None:
+def making_of(loader: Any) -> Facts | None:
     """Where this loader was made, see `store.making.Making`; None where that was not seen. Of one
     that a framework made out of the user's, where the user's was made."""
     own = _noted.get(id(loader))
@@ -98,9 +99,9 @@ def making_of(loader: Any) -> dict[str, Any] | None:
     return own.made
 
 
-def made_here() -> dict[str, Any]:
+def made_here() -> Facts:
     """The lines of the user's own on the stack, and the package between them and the loader."""
-    lines: list[dict[str, Any]] = []
+    lines: list[Facts] = []
     through: str | None = None
     call: str | None = None
     for frame in frames(sys._getframe(1)):
@@ -116,10 +117,10 @@ def made_here() -> dict[str, Any]:
     return {"lines": lines, "through": through, "call": call, "again": False}
 
 
-def _line(frame: FrameType) -> dict[str, Any]:
+def _line(frame: FrameType) -> Facts:
     code, line = frame.f_code, frame.f_lineno
     cell = cell_of(code.co_filename)
-    found: dict[str, Any] = {
+    found: Facts = {
         "file": os.path.abspath(code.co_filename) if code.co_filename[:1] != "<" else "",
         "line": line,
         "function": code.co_name,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...base.metadata import Facts
 from ...guard.static_access import class_name, instance_vars
 from .uses import library_of
 
@@ -66,7 +67,7 @@ class Sampling:
     plain: bool = False
 
 
-def own_of(loader: Any) -> dict[str, Any]:
+def own_of(loader: Any) -> Facts:
     """The attributes of a loader; of Accelerate's, those of the loader inside."""
     own = instance_vars(loader)
     if "dataset" not in own and "base_dataloader" in own:
@@ -74,7 +75,7 @@ def own_of(loader: Any) -> dict[str, Any]:
     return own
 
 
-def sampling_of(own: dict[str, Any]) -> Sampling:
+def sampling_of(own: Facts) -> Sampling:
     """How the loader with these attributes draws."""
     batch_sampler, size = own.get("batch_sampler"), own.get("batch_size")
     path = "sampler" if batch_sampler is None else "batch_sampler"
@@ -117,11 +118,11 @@ def _unwrap(found: Sampling) -> None:
     found.wrappers += (short,)
 
 
-def _first_int(held: dict[str, Any], *names: str) -> int | None:
+def _first_int(held: Facts, *names: str) -> int | None:
     return next((held[name] for name in names if type(held.get(name)) is int), None)
 
 
-def _judge(found: Sampling, own: dict[str, Any]) -> None:
+def _judge(found: Sampling, own: Facts) -> None:
     """Add the order, as far as the sampler's class tells, and whether DataLoader makes it."""
     name, held = class_name(type(found.sampler)), instance_vars(found.sampler)
     if _last(name) in _SHUFFLES:
@@ -134,7 +135,7 @@ def _judge(found: Sampling, own: dict[str, Any]) -> None:
     found.replicas = _first_int(held, "num_replicas", "num_processes") or found.replicas
 
 
-def _plain(name: str, held: dict[str, Any], own: dict[str, Any]) -> bool:
+def _plain(name: str, held: Facts, own: Facts) -> bool:
     if _last(name) == "_InfiniteConstantSampler":
         return True
     if held.get("data_source") is not own.get("dataset"):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...base.clock import now_ns
+from ...base.metadata import Facts
 from ...base.schema import BATCH, EPOCH
 from ...guard.error_origin import is_ours
 from ...guard.helper_thread import in_helper_thread
@@ -40,14 +41,14 @@ class Recorder:
         self,
         name: str,
         kind: str,
-        config: dict[str, Any],
+        config: Facts,
         reasons: dict[str, str],
     ) -> None:
         self.name = name
         self.kind = kind
         self.config = config
         self.reasons = reasons
-        self.facts: dict[str, Any] = {  # the loader's JSON
+        self.facts: Facts = {  # the loader's JSON
             "kind": kind,
             "config": config,
             "reasons": reasons,
@@ -223,7 +224,7 @@ class Recorder:
         if use.phase and use.phase not in self._phases:
             self._phases.append(use.phase)
         framework = use.framework or library_of(config.get("loader") or "")
-        known: dict[str, Any] = {
+        known: Facts = {
             "phase": joined(self._phases),
             "place": config.get("place") or use.place,
             "framework": config.get("framework") or framework,

@@ -30,7 +30,7 @@ class Job(NamedTuple):
     part: str
 
 
-def job_of(environ: Mapping[str, str], command: Sequence[str] = ()) -> Job | None:
+def job_of(environ: Mapping[str, str], command: Sequence[str]) -> Job | None:
     """The job of this process, or that `command` starts a part of. None if it has none, or one that
     cannot be told from the next."""
     host = host_name()

@@ -174,7 +174,7 @@ class _Timer:
         timings.t_collate = 0
         if timings.detailed:
             if self.probe is not None and self._fetcher is not None:
-                samples = len(index) if type(index) is list else -1 if self.auto_collation else 1
+                samples = torch_parts.samples_of(index, self.auto_collation)
                 self.probe.abandon()
                 self.probe.begin_fetch(self._fetcher(), samples)
             if self.one_by_one:

@@ -122,7 +122,7 @@ class Loop:
         self.batches = self.wait_ns = self.step_ns = self._steps = 0
         self.first_ns = self.last_ns = -1
         # seq, epoch, hand-over; whether it was the first batch of its epoch
-        self._previous: tuple[int, int, int, bool] | None = None
+        self._previous = -2, -1, -1, False
 
     def look(self) -> None:
         for record in self._tail.new():
@@ -133,11 +133,11 @@ class Loop:
             self.batches += 1
             self.first_ns = handed if self.first_ns < 0 else self.first_ns
             self.last_ns = handed
-            before, last_epoch, last_ns, alone = self._previous or (-1, -1, -1, False)
+            before, last_epoch, last_ns, alone = self._previous
             first = epoch != last_epoch
             # Without the first batch of an epoch, which waits for the workers to start, unless the
             # loop takes one of each iterator.
-            if self._previous is not None and before == seq - 1 and (alone or not first):
+            if before == seq - 1 and (alone or not first):
                 step_ns = handed - last_ns
                 if wait_ns <= step_ns:
                     self.wait_ns += wait_ns
@@ -186,7 +186,7 @@ class Watcher:
         for loop in self.loops.values():
             loop.begin_anew()
 
-    def steady(self, eager: bool = False) -> list[Loop]:
+    def steady(self, eager: bool) -> list[Loop]:
         """The loops that can be judged, the one that waited longest first."""
         found = [loop for loop in self.loops.values() if loop.is_steady(eager)]
         return sorted(found, key=lambda loop: -loop.wait_ns)

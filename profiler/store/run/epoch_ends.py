@@ -56,8 +56,8 @@ def with_ends(epochs: Columns, batches: Columns, config: Scalars) -> Columns:
 
 def one_each(epochs: Columns, batches: Columns) -> bool:
     """Whether a loop takes one batch of each iterator: `next(iter(loader))`."""
-    left = np.array_equal(epochs["epoch"], batches["epoch"])
-    return left and not (epochs["how"] == EXHAUSTED).any()
+    whole = (epochs["how"] == EXHAUSTED).any()
+    return not whole and np.array_equal(epochs["epoch"], batches["epoch"])
 
 
 def computing_until_iter(epochs: Columns, batches: Columns) -> Columns:

@@ -34,7 +34,7 @@ class RunEntry:
     problem: str | None
 
 
-def list_runs(runs: Path | None = None, limit: int | None = None) -> list[RunEntry]:
+def list_runs(runs: Path | None, limit: int | None = None) -> list[RunEntry]:
     """The runs of a folder, newest first, at most `limit`. Raises RunNotFound for a folder that
     cannot be read, never for what a run contains."""
     where = runs_directory() if runs is None else runs

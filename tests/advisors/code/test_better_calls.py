@@ -16,6 +16,9 @@ hits = (self.triples[None] == rows[:, None]).all(-1) | | set or a sorted array
 wet = np.convolve(dry, room) | numpy's convolve | FFT
 rows = np.random.choice(n, k, replace=False) | | without permuting all
 rows = np.random.choice(n, k, replace=False, p=weights) | | Draw with NumPy
+item = np.random.choice(self.boxes) | | Draw an index, not an item
+pixels = torch.randperm(x[0].numel(), device=x[0].device)[: self.n] | | without permuting all
+yield from (self.kept[i] for i in drawn) | torch's Tensor.__iter__ | a list (tolist())
 x = np.array(list(image.getdata())) | PIL's getdata | picture itself
 member = tar.getmember(name) | tarfile's _getmember | tar file
 gc.collect() | | Leave this out
@@ -46,12 +49,10 @@ near = cKDTree(points).query(center, 64) | | neighbours
 row = self.matrix.getrow(index).toarray() | scipy's __getitem__ | CSR
 f = interp1d(t, x, axis=0) | scipy's __init__ | Interpolate
 z = scipy.stats.norm.rvs(size=8) | scipy's rvs | scipy.stats
-x = self.scaler.transform(row[None])[0] | sklearn's transform | whole table
 blurred = gaussian_filter(volume, 2) | scipy's gaussian_filter1d | Crop before filtering
 x = self.warp(x) | scipy's map_coordinates | Crop before filtering
 x = F.interpolate(x[None], size=64) | torch's interpolate | whole batch, on the device
 image = image.rotate(angle) | PIL's rotate | Augment after
-draw = ImageDraw.Draw(mask) | | Draw masks once
 x = nib.load(path).get_fdata()[..., z] | nibabel's get_fdata | slice
 pixels = pydicom.dcmread(path).pixel_array | pydicom's pixel_array | mapped
 frames = VideoReader(path)[:] | decord's __getitem__ | frames that are used
@@ -68,7 +69,6 @@ rows = con.execute(QUERY, (index,)).fetchall() | | database
 raw = base64.b64decode(text) | base64's b64decode | bytes instead of text
 a, b = struct.unpack("<ff", raw) | | structured dtype
 values = [float(v) for v in line] | | Parse the text
-text = html.unescape(text) | html's unescape | Clean the texts
 d = SequenceMatcher(None, a, b).ratio() | difflib's ratio | rapidfuzz
 pairs = list(itertools.combinations(ids, 2)) | | index arrays
 random.shuffle(order) | random's shuffle | Draw with NumPy
@@ -80,7 +80,6 @@ size = OmegaConf.select(cfg, "data.size") | omegaconf's select | settings
 names = inspect.signature(step).parameters | inspect's signature | Inspect and import
 warnings.warn("short sample") | | what warns
 if os.path.exists(path): | genericpath's exists | Look at files once
-key = hashlib.md5(raw).hexdigest() | | Hash
 with ThreadPoolExecutor(4) as pool: | concurrent's shutdown | pool once
 x = asyncio.run(self.fetch(urls)) | asyncio's run | batch concurrently
 item = self.queue.pop(0) | | deque
@@ -90,9 +89,7 @@ torch.save(self.state_dict(), path) | torch's save | less often
 paths = nx.shortest_path_length(graph) | networkx's shortest_path_length | graphs into arrays
 k_hop_subgraph | | CSR
 nodes, edges = k_hop_subgraph(i, 2, edge_index) | torch_geometric's k_hop_subgraph | neighbours from a CSR
-mol = Chem.MolFromSmiles(smiles) | | molecules
 x = torch.tensor(rows) | | arrays to torch
-x = (x - x.mean()) / x.std() | | statistics
 x = image.astype(np.float32) | | dtype and layout
 if any(f.function == "init" for f in inspect.stack()): | inspect's getmodule | call stack
 wandb.log({"index": index}) | wandb's log | Log less often
@@ -100,26 +97,19 @@ model = AutoModel.from_pretrained(name) | transformers's from_pretrained | Load 
 x = self.feature_extractor(wave) | transformers's __call__ | model on whole batches
 np.random.shuffle(points) | | permutation of indices
 torch.manual_seed(index) | torch's manual_seed | Seed once
-a, b = np.polyfit(t, x, 1) | numpy's polyfit | Fit or solve
 x = np.tile(x, (64, 1)) | numpy's tile | Broadcast
-near = np.flatnonzero(self.labels == label) | | positions
 rows = np.unique(rows, axis=0) | numpy's unique | one integer of each row
-cloud = farthest_point_sample(cloud, 1024) | | point clouds
 image.seek(2 * index) | PIL's seek | frames as an array
 x = x.astype(np.float16) * scale | | float32 on the CPU
-boxes = cv2.findContours(mask, 1, 2) | | follows from masks
-x = iaa.Fliplr(0.5)(image=x) | imgaug's augment_images | imgaug
 x = F.to_tensor(image) | | uint8 arrays
 x = F.normalize(x, mean, std) | torchvision's normalize | Normalise
 x = np.flip(x, 1).copy() | numpy's flip | Flip
-x = librosa.effects.time_stretch(x, rate=r) | librosa's time_stretch | Stretch
 at = self.file.tell() | | text file
 line = linecache.getline(path, index) | linecache's getline | offsets
 table = pq.read_table(path) | pyarrow's read | row group
 with self.env.begin() as txn: | | transaction
 message.ParseFromString(raw) | | records once
 row = self.df.values[index] | pandas's interleave | array once
-point = gpd.points_from_xy(x, y) | geopandas's points_from_xy | Project
 text = self.fasta.fetch("chr1") | pysam's fetch | sequences
 negative = rng.choice(list(self.all - set(seen))) | | set or list once
 order = list(range(n)) | | without a list
@@ -150,6 +140,7 @@ def test_every_row_is_tried_here_and_leaves_less_than_all() -> None:
         ("state = step(state)", "jax's step"),
         ("x = self.normalize(x)", "Data.normalize"),
         ("cfg.read(x)", None),
+        ("x = torch.tensor(f[key][a:b])", "h5py's Dataset.__getitem__"),
         ("x = (x - self.mean) / self.std", None),
         ("", None),
     ],

@@ -170,18 +170,19 @@ KNOWN |= {"table": "hf"}
         "for box in boxes(index):\n    found += [self.query(index)]  # -",
         "reader = Bits(index)\nfor _ in range(9):\n    found += [reader.read_bits(8)]  # -",
         "for attempt in range(3):\n    if state is not None:  # one by one\n        break",
-        # Containers that are searched, and what is thrown away.
+        # Containers that are searched.
         "again = index in self.seen  # searched\nfew = random.sample(self.kept, 8)  # deque",
         "few = random.sample(self.seen, 8)  # -\nlast = self.kept[-1]  # -",
         "rows = self.db.execute('SELECT x FROM y WHERE z = ?', (index,)).fetchall()  # searched by SQL",
         "state = self.memory[index]  # deque",
         "near = [key for key, box in self.tiles.items() if box.intersects(index)]  # searched",
         "for box in self.boxes:\n    if box.holds(index):  # searched\n        break",
-        "made = [parse(field) for field in index]  # thrown away\nenergy = measured(index)  # thrown away\n"
-        "if energy < self.least:\n    return self[0]\nreturn made",
+        "if self.wide:\n    whole = padded(index)  # whole for a part\nelse:\n    whole = index\n"
+        "start = first(index)\nreturn whole[start : start + 8]",
+        "for n in range(len(index)):\n    if index[n] in self.kept:  # one by one\n"
+        "        index[n] = self.kept.index(index[n])",
         "others = list(set(self.all) - set(self.few[index]))  # whole for a part\ndrawn = random.sample(others, 4)",
         # Waiting, and calls that training does without; of those whose result is used, it does not.
-        "while not self.queue.empty():\n    time.sleep(self.wait)  # polls\nreturn self.queue.get()",
         "for _ in range(3):\n    time.sleep(0.1)  # -\nreturn index",
         "gc.collect()  # not needed\ntorch.cuda.empty_cache()  # not needed",
         "if index % 2: gc.collect()  # not needed",
@@ -326,6 +327,11 @@ def test_an_argument_varies_if_a_call_gives_it_what_does() -> None:
     assert twice[2].varying == {"path"}  # which of the two is called is not known
     shape = shape_of(linked(sources)[1], "return opened(path)")
     assert shape is not None and shape.key == "same"
+    handed = ["def main():", "    loader = DataLoader(data, collate_fn=lambda x: joined(x, SIZE))"]
+    assert linked([handed, ["def joined(batch, size):", "    pass"]])[1].varying == {"batch"}
+    drawn = [["def few(self):", "    return random.sample(self.all, 2)"]]
+    drawn += [["def batch(self):", "    for place in self.few():", "        found = cut(place)"]]
+    assert linked(drawn)[1].varying == {"place", "found"}
 
 
 def test_what_is_copied_whole_though_it_may_change() -> None:

@@ -10,7 +10,7 @@ import pytest
 from builders import MS, T0, loop, opened
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.stage_model.core_wait import core_wait_ratio, waiting_besides_core
-from loaderscope.advisors.stage_model.other_programs import others_share
+from loaderscope.advisors.stage_model.other_programs import others_cores, others_share
 from loaderscope.advisors.stage_model.summary import effective_cpus
 from loaderscope.advisors.whatif import WhatIf
 from loaderscope.advisors.whatif.workload import workload_of
@@ -111,6 +111,29 @@ def test_busy_cores_beyond_its_own_are_others(runs_dir, busy_pct, how, others):
     host = run.host_of(run.processes[0])
     found = others_share(host, effective_cpus(run.processes, host))
     assert found == pytest.approx(others, abs=1e-6)
+
+
+def test_workers_that_ended_are_not_others(runs_dir: Path) -> None:
+    machine = {
+        "cpu_user_pct": 25.0,
+        "cpu_system_pct": 0.0,
+        "cpu_idle_pct": 75.0,
+        "sampler_cpu_ns": 0,
+    }
+    system = {"machine": [{"t_ns": T0 + n * S, **machine} for n in range(11)]}
+    for known, others in ((True, 0.0), (False, 0.2)):
+        main = [
+            sample(t, 4000, t, 0, children_cpu_ns=t // 5 * 5 * S if known else -1)
+            for t in range(11)
+        ]
+        workers = [
+            sample(5 * n + t, 5001 + n, t, 0, children_cpu_ns=0 if known else -1)
+            for n in (0, 1)
+            for t in range(5)
+        ]
+        lane = sorted([*main, *workers], key=lambda row: row["t_ns"])
+        run = opened(runs_dir / f"{known}", loop(9, 1, 1), system={**system, "process": lane})
+        assert others_cores(run.host_of(run.processes[0])) == pytest.approx(others)
 
 
 def test_workers_that_would_share_their_cores_bring_less(runs_dir: Path) -> None:
