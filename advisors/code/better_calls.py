@@ -688,6 +688,6 @@ def better_call(text: str | None, call: str | None) -> Better | None:
         if found := re.search(row.pattern, line):
             library = _LIBRARIES.get(found[0].partition(".")[0])
             # The time of what is given to a call of one library may be another's.
-            if library is None or "'s " not in (call or "") or f"# {library}'s" in line:
+            if library is None or "'s " not in line or f"# {library}'s" in line:
                 return row
     return None

@@ -50,9 +50,8 @@ class Method:
         self.loops: dict[ast.stmt, ast.stmt] = {}  # the outermost loop that a statement stands in
         if self.function is None:
             return
-        for node in ast.walk(self.function):
-            if isinstance(node, ast.Lambda):  # whoever calls it
-                self.varying |= {each.arg for each in node.args.args}
+        lambdas = (each for each in ast.walk(self.function) if isinstance(each, ast.Lambda))
+        self.varying |= {each.arg for made in lambdas for each in made.args.args}
         if not self.function.args.args:
             return
         self.statements = _statements_in(self.function)
@@ -68,10 +67,9 @@ class Method:
             inner = {each for loop in loops for each in _statements_in(loop)[1:]}
             over = [each for each in loops if each not in inner]
             before = (each for each in self.statements if each not in inner)
-            if over:
-                self.statements = [each for loop in over for each in _statements_in(loop)[1:]]
-            else:
-                self.lazy = True
+            self.lazy = not over
+            within = [each for loop in over for each in _statements_in(loop)[1:]]
+            self.statements = within or self.statements
             calls = [call for loop in over for call in calls_in(loop) if called(call) in MOVES_ON]
             moved = names_of(*(call.func for call in calls))
             carried = bound_by(*before) & (bound_by(*self.statements) | moved)
