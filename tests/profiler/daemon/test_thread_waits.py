@@ -4,6 +4,7 @@ import os
 import select
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections import Counter, defaultdict
@@ -66,7 +67,7 @@ WAITS = {
         "held, mine = fork.Event(), open(file.name, 'a')\n"
         "def hold(): fcntl.lockf(mine, fcntl.LOCK_EX); held.set(); time.sleep(1000)\n"
         "aside(hold); held.wait(); fcntl.lockf(mine, fcntl.LOCK_EX)",
-        *("lock", None),
+        *("lock", tempfile.gettempdir()),
     ),
     "threads that sleep": (
         "thread = threading.Thread(target=time.sleep, args=(1000,), daemon=True)\n"
