@@ -145,12 +145,12 @@ def linked(sources: Iterable[Sequence[str]]) -> list[Method]:
     """These functions, of which an argument varies only if one of the calls among them gives it
     what does; all arguments of those that nothing here calls."""
     methods = [Method(source) for source in sources]
-    drawing = {each.name for each in methods if each.function is not None and draws(each.function)}
-    calls = [calls_in(method.function) if method.function else [] for method in methods]
+    functions = [each.function for each in methods if each.function is not None]
+    drawing = {each.name for each in functions if draws(each)}
     named = Counter(method.name for method in methods)
     given: dict[str, set[str]] = {
         name: set()
-        for call in (call for each in calls for call in each)
+        for call in (call for each in functions for call in calls_in(each))
         if named[name := own_function(call)] == 1 and name not in ENTRIES
     }
     anew = set[str]()
@@ -161,12 +161,13 @@ def linked(sources: Iterable[Sequence[str]]) -> list[Method]:
             for each in methods
         ]
         own = {method.name: method for method in methods}
-        for caller, made in zip(methods, calls, strict=True):
-            for call in made:
-                if (name := own_function(call)) in given:
-                    given[name] |= own[name].given(call, caller.varying)
-                if isinstance(call.func, ast.Attribute) and caller.varies(call.func.value):
-                    anew.add(call.func.attr)
+        for caller in methods:
+            for node in ast.walk(caller.function or ast.Module([], [])):
+                match node:
+                    case ast.Call() if (name := own_function(node)) in given:
+                        given[name] |= own[name].given(node, caller.varying)
+                    case ast.Attribute(of, name) if caller.varies(of):
+                        anew.add(name)
         if (given, anew) == before:
             break
     for caller in methods:

@@ -332,6 +332,12 @@ def test_an_argument_varies_if_a_call_gives_it_what_does() -> None:
     drawn = [["def few(self):", "    return random.sample(self.all, 2)"]]
     drawn += [["def batch(self):", "    for place in self.few():", "        found = cut(place)"]]
     assert linked(drawn)[1].varying == {"place", "found"}
+    pack = [GETITEM, "    pack = Pack(index)", "    return pack.rows, pack.all()"]
+    parts = [
+        ["def rows(self):", "    return parsed(self.raw)"],
+        ["def all(self):", "    self.rows"],
+    ]
+    assert [each.varying for each in linked([pack, *parts])[1:]] == [{"self"}] * 2
 
 
 def test_what_is_copied_whole_though_it_may_change() -> None:
