@@ -160,13 +160,6 @@ BETTER_CALLS = (
         _SOME,
     ),
     Better(
-        r"\b(?:arg)?sort(?:ed|_values)?\(|\blexsort\(",
-        "Keep this sorted, instead of sorting it again",
-        "sort once and store the order; add to a sorted list with bisect.insort; a stable integer "
-        "sort (kind='stable') is faster than sorting Python objects by a key.",
-        _SOME,
-    ),
-    Better(
         r"\bunique\(.*\b(?:axis|dim)=",
         "Make one integer of each row, and use np.unique on these",
         "give each row one integer key first: ((rows - rows.min(0)) * strides).sum(1). Sorting "
@@ -204,12 +197,6 @@ BETTER_CALLS = (
         r"\bnp\.pad\(|\bnumpy\.pad\(",
         "Fill one array of zeros instead of calling np.pad",
         "out = np.zeros(shape, x.dtype); out[: len(x)] = x. np.pad takes 20 µs before it copies.",
-        _HALF,
-    ),
-    Better(
-        r"\beinsum\(",
-        "Use a matrix product in place of einsum",
-        "np.einsum(..., optimize=True), tensordot or @ run in BLAS; einsum alone loops.",
         _HALF,
     ),
     Better(
@@ -252,12 +239,6 @@ BETTER_CALLS = (
         _SOME,
     ),
     Better(
-        r"\bnp\.ma\.|masked_\w+\(",
-        "Use a plain array and a mask, not a masked array",
-        "np.where(mask, values, 0.0): numpy.ma's operations are Python code.",
-        _SOME,
-    ),
-    Better(
         r"\b(?:cdist|pdist|pairwise_\w+|kneighbors|query_ball_point|knn\w*|[cK]+DTree|BallTree|"
         r"Delaunay|ConvexHull)\b",
         "Find neighbours once, with a tree",
@@ -271,13 +252,6 @@ BETTER_CALLS = (
         "row i is indices[indptr[i] : indptr[i + 1]] and the same slice of data: indexing a sparse "
         "matrix makes a new one, and a COO tensor is searched as a whole.",
         (0.01, 0.4),
-    ),
-    Better(
-        r"\b(?:interp1d|griddata|CubicSpline|RegularGridInterpolator|interp|resample\w*)\(",
-        "Interpolate once, or with a table of weights",
-        "store resampled signals; on a uniform grid np.interp, or index and weight made once, take "
-        "the place of an interpolator made for each sample.",
-        _SOME,
     ),
     Better(
         r"\bscipy\.stats\b|\b(?:pdf|cdf|ppf|rvs|logpdf)\(",
@@ -411,23 +385,10 @@ BETTER_CALLS = (
         _HALF,
     ),
     Better(
-        r"\b(?:ParseFromString|FromString|SerializeToString|parse_single_\w+|tfrecord\w*|"
-        r"msgpack|fastavro|example_pb2)\b|(?<!\.)\btf\.",
-        "Parse the records once, and store arrays",
-        "np.save what they hold before training; or parse a batch of records in one call.",
-        _SOME,
-    ),
-    Better(
         r"\b(?:df|frame|table|data)\w*\.values\b(?!\()",
         "Make the table's array once, not for each sample",
         "self.array = df.to_numpy() in __init__: .values copies a table of several dtypes.",
         _LITTLE,
-    ),
-    Better(
-        r"\b(?:pysam|pyfaidx|Fasta|SeqIO|reverse_complement)\b",
-        "Keep sequences as arrays of bytes",
-        "np.frombuffer(text, np.uint8) once for each sequence, and a table of 256 codes.",
-        _SOME,
     ),
     Better(
         r"\bgetmembers?\(|\bextractfile\(",
@@ -448,13 +409,6 @@ BETTER_CALLS = (
         "Parse dates once, and keep integers",
         "pd.to_datetime(column, format=...).astype('int64') for all rows in __init__; calendar "
         "fields by integer arithmetic.",
-        _LITTLE,
-    ),
-    Better(
-        r"\b(?:groupby|merge|pivot\w*|get_dummies|factorize|rolling|ewm|pct_change|drop_duplicates|"
-        r"reindex|set_index|talib|pandas_ta)\b",
-        "Prepare the table once for all samples",
-        "group, join or index in __init__, and keep a dict of arrays or positions by key.",
         _LITTLE,
     ),
     Better(
@@ -510,12 +464,6 @@ BETTER_CALLS = (
         "np.save the parsed values before training.",
         _LITTLE,
     ),
-    Better(
-        r"\b(?:SequenceMatcher|difflib|[lL]evenshtein|edit_?distance)\b",
-        "Compare texts once, or with rapidfuzz",
-        "rapidfuzz.process.cdist compares all in C++; store what does not change.",
-        (0.005, 0.2),
-    ),
     # Plain Python
     Better(
         r"\b(?:set|frozenset)\(|\blist\([\w.]+\.(?:keys|values|items)\(",
@@ -562,13 +510,6 @@ BETTER_CALLS = (
         "cumulative = np.cumsum(weights), once; np.searchsorted(cumulative, rng.random(k) * "
         "cumulative[-1]).",
         _LITTLE,
-    ),
-    Better(
-        r"\b(?:Normal|Uniform|Beta|Categorical|Bernoulli|Gamma|Poisson|Dirichlet)\(|\bdistributions\b",
-        "Draw with a function, not with an object of torch.distributions",
-        "torch.randn, torch.rand, or rng.beta: the object checks its arguments each time "
-        "(validate_args=False leaves that out).",
-        _HALF,
     ),
     Better(
         r"\b(?:asdict|astuple|model_validate|model_dump|parse_obj|TypeAdapter|typeguard|beartype|"

@@ -58,7 +58,7 @@ class Method:
         arguments = [*self.function.args.posonlyargs, *self.function.args.args]
         own = arguments[0].arg == "self" or self.name.startswith("__getitem")
         self.arguments = [each.arg for each in arguments[own:]]
-        self.varying |= {*(self.arguments if varying is None else varying)}
+        self.varying |= {*(self.arguments if varying is None else varying), *drawing}
         if self.name in anew:
             self.varying.add("self")
         if self.name == "__iter__" or yields(self.function):
@@ -145,17 +145,24 @@ def linked(sources: Iterable[Sequence[str]]) -> list[Method]:
     """These functions, of which an argument varies only if one of the calls among them gives it
     what does; all arguments of those that nothing here calls."""
     methods = [Method(source) for source in sources]
-    functions = [each.function for each in methods if each.function is not None]
-    drawing = {each.name for each in functions if draws(each)}
+    trees = [each.function for each in methods if each.function is not None]
+    functions = [
+        each for tree in trees for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)
+    ]
     named = Counter(method.name for method in methods)
     given: dict[str, set[str]] = {
         name: set()
         for call in (call for each in functions for call in calls_in(each))
         if named[name := own_function(call)] == 1 and name not in ENTRIES
     }
-    anew = set[str]()
+    anew, drawing = set[str](), set[str]()
     while True:
-        before = {name: {*found} for name, found in given.items()}, {*anew}
+        before = {name: {*found} for name, found in given.items()}, {*anew}, {*drawing}
+        drawing |= {
+            each.name
+            for each in functions
+            if draws(each) or any(own_function(call) in drawing for call in calls_in(each))
+        }
         methods = [
             Method(each.source, given.get(each.name), each.function, drawing, anew)
             for each in methods
@@ -168,7 +175,7 @@ def linked(sources: Iterable[Sequence[str]]) -> list[Method]:
                         given[name] |= own[name].given(node, caller.varying)
                     case ast.Attribute(of, name) if caller.varies(of):
                         anew.add(name)
-        if (given, anew) == before:
+        if (given, anew, drawing) == before:
             break
     for caller in methods:
         for _, changed, nodes in (each for of in caller.statements for each in caller.rounds(of)):

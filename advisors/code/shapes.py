@@ -424,7 +424,8 @@ def _searched(line: _Line) -> bool:
             case ast.comprehension(ifs=tests) if any(_compares(each, line) for each in tests):
                 return True
             case ast.ListComp(made, [found]) | ast.GeneratorExp(made, [found]):
-                if not calls_in(made) and _tests_all(found, found.ifs, line):
+                most = re.search("not in|!=", ast.unparse(found))  # what others are
+                if not (calls_in(made) or most) and _tests_all(found, found.ifs, line):
                     return True
             case ast.Compare(left, [ast.In() | ast.NotIn()], [all_of]):
                 if line.varies(left) and _is_list(all_of, line):
@@ -449,6 +450,8 @@ def _all_for_one(line: _Line) -> str | None:
             case ast.Compare(left, [op, *_], right) if not isinstance(op, ast.In | ast.NotIn):
                 given = [left, *right]
             case ast.comprehension(iter=each):
+                if _tests_all(node, node.ifs, line):
+                    return ast.unparse(each)
                 given = [each]
             case ast.Call(ast.Attribute(of, name)) if name in _OF_ALL:
                 if "self" in names_of(of) and not line.varies(of):
@@ -494,8 +497,9 @@ def _searches(call: ast.Call, line: _Line) -> bool:
     if own_function(call) and isinstance(call.func, ast.Attribute):
         return False  # a method of its own
     name, inside = called(call), given_to(call)
-    equal = any(_compares(each, line) for each in inside)
-    if name in _SEARCHES[:3] and (equal or line.varies(*inside)):
+    made = [each for each in line.method.statements if bound_by(each) & names_of(call)]
+    equal = any(_compares(each, line) for each in (*inside, *made))
+    if name in _SEARCHES[:3] and line.varies(*inside):
         return True
     if name in _SEARCHES and equal and len(call.args) < 2:  # where(…, a, b) chooses
         return True
@@ -539,7 +543,7 @@ def _slow_container(line: _Line) -> Shape | None:
     return None
 
 
-def _compares(test: ast.expr, line: _Line, ordered: bool = False) -> bool:
+def _compares(test: ast.AST, line: _Line, ordered: bool = False) -> bool:
     """Whether this tests if something equals what varies; `ordered`: or is larger or smaller."""
     return any(
         isinstance(node, ast.Compare)

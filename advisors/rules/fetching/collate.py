@@ -131,7 +131,7 @@ def examine(case: Case) -> Outcomes:
     }
     once = _per_sample(lines)
     hot = once or _innermost(case, lines)
-    cause, source = _ONCE if once else None, part.call
+    cause, source, looped = _ONCE if once else None, part.call, True
     caveat = f"Compare its batches with those of {name} once: keep whatever else {name} does."
     if cause is None and hot is not None:
         cause, source = _of_line(case, hot), hot.method.source
@@ -140,9 +140,10 @@ def examine(case: Case) -> Outcomes:
             if shape is not None:
                 yield shaped(case, "collate", hot, shape, evidence)
                 return
-            if hot.method.at(hot.line) not in hot.method.loops:
+            looped = " for " in hot.line or hot.method.at(hot.line) in hot.method.loops
+            if not looped:
                 cause = better_call(hot.text, hot.call)
-    cause = cause or _cause("\n".join(source), padding, hot)
+    cause = cause or _cause("\n".join(source) if looped or hot is None else hot.text, padding)
     if cause is None:
         yield _by_hand(case, collate)
     elif hot and cause is not _PADDING:
@@ -196,9 +197,8 @@ def _large(case: Case, collate_us: float) -> Iterator[Advice]:
     )
 
 
-def _cause(source: str, padding: float | None, hot: OwnLine | None) -> Better | None:
-    copies = hot is not None and _COPIES.match(hot.line) is not None
-    if re.search(r"\b(?:for|while)\b", source) and _LOOP_LINE.search(source) and not copies:
+def _cause(source: str, padding: float | None) -> Better | None:
+    if re.search(r"\b(?:for|while)\b", source) and _LOOP_LINE.search(source):
         return _LOOP
     if listed := _LISTED.search(source):
         return better_call(listed[0], None)

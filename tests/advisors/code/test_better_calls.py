@@ -31,23 +31,19 @@ np.add.at(histogram, bins, 1) | | bincount or reduceat
 spectrum = np.fft.rfft(signal) | numpy's rfft | an FFT is fast for
 target = np.eye(1000)[labels] | | one-hot
 best = np.argsort(-scores)[:20] | | top k
-order = sorted(self.buffer, key=lambda x: x[1]) | | Keep this sorted
 ids = torch.unique(batch["ids"]) | torch's _unique2 | Count integers
 counts, _ = np.histogram(x, 64) | numpy's histogram | np.bincount instead of np.histogram
 keep = np.setdiff1d(all_items, seen) | numpy's in1d | mask
 low, high = np.percentile(volume, (1, 99)) | numpy's percentile | quantiles
 x = np.pad(x, (0, n - len(x))) | numpy's pad | np.pad
-y = np.einsum("ij,jk->ik", a, b) | numpy's einsum | matrix product
 noise = rng.multivariate_normal(mean, cov) | | covariance
 u, s, v = np.linalg.svd(patch) | numpy's svd | Decompose
 grid = torch.meshgrid(ys, xs, indexing="ij") | torch's meshgrid | grids
 assert np.isfinite(x).all() | | Check the data once
 data = np.memmap(path, "float32") | numpy's __new__ | Map the file
 rows = np.load(path, allow_pickle=True) | | arrays of objects
-x = np.ma.filled(masked, 0) | numpy's filled | masked array
 near = cKDTree(points).query(center, 64) | | neighbours
 row = self.matrix.getrow(index).toarray() | scipy's __getitem__ | CSR
-f = interp1d(t, x, axis=0) | scipy's __init__ | Interpolate
 z = scipy.stats.norm.rvs(size=8) | scipy's rvs | scipy.stats
 blurred = gaussian_filter(volume, 2) | scipy's gaussian_filter1d | Crop before filtering
 x = self.warp(x) | scipy's map_coordinates | Crop before filtering
@@ -61,7 +57,6 @@ s = torch.stft(wave, 400) | torch's stft | spectrograms
 shutil.copyfile(path, temporary) | | temporary file
 rows = df.apply(make, axis=1) | pandas's apply | whole columns
 day = datetime.strptime(text, "%Y-%m-%d") | _strptime's _strptime | dates
-mean = group.rolling(7).mean() | pandas's rolling | Prepare the table
 frame = pd.DataFrame(records) | pandas's __init__ | not pandas
 value = column[i].as_py() | | Arrow
 x = ds.isel(time=i).values | xarray's isel | xarray
@@ -69,12 +64,10 @@ rows = con.execute(QUERY, (index,)).fetchall() | | database
 raw = base64.b64decode(text) | base64's b64decode | bytes instead of text
 a, b = struct.unpack("<ff", raw) | | structured dtype
 values = [float(v) for v in line] | | Parse the text
-d = SequenceMatcher(None, a, b).ratio() | difflib's ratio | rapidfuzz
 pairs = list(itertools.combinations(ids, 2)) | | index arrays
 random.shuffle(order) | random's shuffle | Draw with NumPy
 x = x + 0.1 * torch.randn_like(x) | | noise
 chosen = torch.multinomial(weights, 1) | | cumulative sums
-scale = torch.distributions.Beta(a, a).sample() | torch's __init__ | torch.distributions
 record = dataclasses.asdict(item) | dataclasses's _asdict_inner | whole records
 size = OmegaConf.select(cfg, "data.size") | omegaconf's select | settings
 names = inspect.signature(step).parameters | inspect's signature | Inspect and import
@@ -108,9 +101,7 @@ at = self.file.tell() | | text file
 line = linecache.getline(path, index) | linecache's getline | offsets
 table = pq.read_table(path) | pyarrow's read | row group
 with self.env.begin() as txn: | | transaction
-message.ParseFromString(raw) | | records once
 row = self.df.values[index] | pandas's interleave | array once
-text = self.fasta.fetch("chr1") | pysam's fetch | sequences
 negative = rng.choice(list(self.all - set(seen))) | | set or list once
 order = list(range(n)) | | without a list
 """

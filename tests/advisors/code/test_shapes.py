@@ -181,6 +181,8 @@ KNOWN |= {"table": "hf"}
         "start = first(index)\nreturn whole[start : start + 8]",
         "for n in range(len(index)):\n    if index[n] in self.kept:  # one by one\n"
         "        index[n] = self.kept.index(index[n])",
+        "alike = self.labels == self.labels[index]\nfound = alike.nonzero()  # searched",
+        "others = [k for k in self.all if k not in index]  # all for one `self.all`",
         "others = list(set(self.all) - set(self.few[index]))  # whole for a part\ndrawn = random.sample(others, 4)",
         # Waiting, and calls that training does without; of those whose result is used, it does not.
         "for _ in range(3):\n    time.sleep(0.1)  # -\nreturn index",
@@ -331,7 +333,11 @@ def test_an_argument_varies_if_a_call_gives_it_what_does() -> None:
     assert linked([handed, ["def joined(batch, size):", "    pass"]])[1].varying == {"batch"}
     drawn = [["def few(self):", "    return random.sample(self.all, 2)"]]
     drawn += [["def batch(self):", "    for place in self.few():", "        found = cut(place)"]]
-    assert linked(drawn)[1].varying == {"place", "found"}
+    assert linked(drawn)[1].varying >= {"place", "found"}
+    drawn += [["def all(self):", "    def later():", "        return self.few()", "    x = kept(later())"]]
+    assert shape_of(linked(drawn)[2], "x = kept(later())") is None
+    shape = shape_of(linked(drawn[2:])[0], "x = kept(later())")
+    assert shape is not None and shape.key == "same"
     pack = [GETITEM, "    pack = Pack(index)", "    return pack.rows, pack.all()"]
     parts = [
         ["def rows(self):", "    return parsed(self.raw)"],
