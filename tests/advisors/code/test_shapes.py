@@ -334,7 +334,9 @@ def test_an_argument_varies_if_a_call_gives_it_what_does() -> None:
     drawn = [["def few(self):", "    return random.sample(self.all, 2)"]]
     drawn += [["def batch(self):", "    for place in self.few():", "        found = cut(place)"]]
     assert linked(drawn)[1].varying >= {"place", "found"}
-    drawn += [["def all(self):", "    def later():", "        return self.few()", "    x = kept(later())"]]
+    drawn += [
+        ["def all(self):", "    def later():", "        return self.few()", "    x = kept(later())"]
+    ]
     assert shape_of(linked(drawn)[2], "x = kept(later())") is None
     shape = shape_of(linked(drawn[2:])[0], "x = kept(later())")
     assert shape is not None and shape.key == "same"
