@@ -140,13 +140,6 @@ BETTER_CALLS = (
         _SOME,
     ),
     Better(
-        r"fft\w*\(",
-        "Pad to a length that an FFT is fast for",
-        "pad to scipy.fft.next_fast_len(n), or cut to a power of 2: a length with large prime "
-        "factors takes many times as long. Real signals need rfft; float32 halves the bytes.",
-        (0.1, 1.0),
-    ),
-    Better(
         r"\b(?:eye|one_hot)\(",
         "Send class indices, and one-hot encode them on the device",
         "keep integers in the batch; F.one_hot(labels, n) after the copy. np.eye(n)[labels] "

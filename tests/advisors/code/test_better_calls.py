@@ -28,7 +28,6 @@ image = np.array(Image.fromarray(array)) | PIL's fromarray | undone right away
 x = np.asarray(image) / 255.0 | | convert to float on the device
 row = table.take([i]).to_pylist()[0] | pyarrow's Table.take | Combine the chunks
 np.add.at(histogram, bins, 1) | | bincount or reduceat
-spectrum = np.fft.rfft(signal) | numpy's rfft | an FFT is fast for
 target = np.eye(1000)[labels] | | one-hot
 best = np.argsort(-scores)[:20] | | top k
 ids = torch.unique(batch["ids"]) | torch's _unique2 | Count integers
@@ -118,7 +117,7 @@ def test_every_row_is_tried_here_and_leaves_less_than_all() -> None:
     assert {better_call(text, call or None) for text, call, _ in ROWS} == {*BETTER_CALLS}
     for row in BETTER_CALLS:
         best, worst = row.left
-        assert 0 <= best < worst <= 1 and re.compile(row.pattern)
+        assert 0 <= best < worst < 0.9 and re.compile(row.pattern)
 
 
 @pytest.mark.parametrize(
