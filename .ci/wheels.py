@@ -44,7 +44,7 @@ from torch.utils.data import DataLoader, Dataset
 
 class Rows(Dataset):
     def __init__(self):
-        self.x = torch.rand(400_000, 8)  # epochs too short are not tuned
+        self.x = torch.rand(1_600_000, 8)  # epochs too short are not tuned
 
     def __len__(self):
         return len(self.x)
