@@ -25,8 +25,8 @@ class Held:
 
 
 def heavy_attributes(dataset: Part, least_bytes: int, least_length: int) -> list[Held]:
-    """The largest attributes of a data set and of those it wraps that a process would copy: not
-    tensors, which are shared, and not what is in files."""
+    """The four largest attributes of a data set and of those it wraps that a process would copy:
+    not tensors, which are shared, and not what is in files."""
     copied = (
         Held(identifier(part.name, "the data set"), a, f"{path}.{a.name}")
         for part, path in reached(dataset)

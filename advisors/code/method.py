@@ -155,13 +155,14 @@ def linked(sources: Iterable[Sequence[str]]) -> list[Method]:
         for call in (call for each in functions for call in calls_in(each))
         if named[name := own_function(call)] == 1 and name not in ENTRIES
     }
-    anew, drawing = set[str](), set[str]()
+    drawing = {each.name for each in functions if draws(each)}
+    anew = set[str]()
     while True:
         before = {name: {*found} for name, found in given.items()}, {*anew}, {*drawing}
         drawing |= {
             each.name
             for each in functions
-            if draws(each) or any(own_function(call) in drawing for call in calls_in(each))
+            if any(own_function(call) in drawing for call in calls_in(each))
         }
         methods = [
             Method(each.source, given.get(each.name), each.function, drawing, anew)

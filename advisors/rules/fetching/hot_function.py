@@ -158,10 +158,11 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     lines = own_lines(stage, case.inspection.parts, SourceLines(case.process, case.loader))
     if any(_is_opener(case, each) for each in lines if stands_out(each)):
         return  # the rule storage-format says what to do
-    worst, group = worst_shape(stage, lines, other), better_lines(stage, lines)
+    worst = worst_shape(stage, lines, other)
     if worst is not None and worst[1].waste:
         yield shaped(case, "fetch", *worst, _sampled(stage, worst[0].share))
         return
+    group = better_lines(stage, lines)
     # A little waiting does not hide what computes.
     best = next((hot for hot in found if not hot.family.waits or hot.share >= KNOWN_FROM), None)
     if best is not None and best.family.waits:
