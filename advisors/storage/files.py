@@ -126,19 +126,18 @@ def opens_of_a_file(loader: LoaderRun) -> float | None:
     """About how often an epoch opens each file, if it draws in random order; None if not known.
 
     Of n opens of N files drawn at random, N (1 - e^(-n/N)) are of different files (the expected
-    number of occupied cells); N is what gives as many as were seen. Not known where each sample may
-    open its files twice.
+    number of occupied cells); N is what gives as many as were seen. Within a batch, a file counts
+    once: each sample may open its own twice.
     """
     looks, length = loader.looks, length_of(loader)
-    if not (looks.distinct and looks.samples and length and loader.config.get("shuffle") is True):
+    if not (length and looks.samples and looks.different and looks.distinct):
         return None
-    twice = looks.opens >= max(2 * looks.distinct, 1.5 * looks.samples)
-    if twice or looks.opens != looks.distinct + looks.reopened:
+    if loader.config.get("shuffle") is not True or looks.opens != looks.distinct + looks.reopened:
         return None
     # Each worker may open all of them.
-    in_all = length * looks.opens / looks.samples * max(1, loader.num_workers)
+    in_all = length * looks.different / looks.samples * max(1, loader.num_workers)
     files = np.geomspace(in_all, looks.distinct, 200)
-    seen = -np.expm1(-looks.opens / files) * files
+    seen = -np.expm1(-looks.different / files) * files
     return in_all / float(files[np.argmin(abs(seen - looks.distinct))])
 
 

@@ -49,6 +49,7 @@ SUMS = (
     "samples",
     "fetch_ns",
     "opens",
+    "different",
     "distinct",
     "reopened",
 )
@@ -61,7 +62,7 @@ class ProbeTotals:
 
     def __init__(self) -> None:
         self.batches = self.samples = self.fetch_ns = 0
-        self.opens = self.distinct = self.reopened = 0
+        self.opens = self.different = self.distinct = self.reopened = 0
         self.directories = 0  # the most any one process saw: workers share them
         self.folders = Counter[str]()  # → opens
         self.mounts = Counter[tuple[str, str]]()  # path, type → opens

@@ -93,6 +93,7 @@ class SampledFetches(Struct, frozen=True):
     samples: Count = 0
     fetch_ns: Count = 0
     opens: Count = 0
+    different: Count = 0  # of the paths of each batch
     distinct: Count = 0  # paths, counted a process
     # Opens of a path the same process had opened before, during a sampled fetch.
     reopened: Count = 0

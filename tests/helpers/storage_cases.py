@@ -54,12 +54,12 @@ def looks_of(
     opened = (SAMPLES if suffix is not None else 0) if opens is None else opens
     read = mean_bytes * (suffix is not None) if read is None else read
     disk = read if disk is None else disk
-    different = opened if distinct is None else distinct
+    paths = opened if distinct is None else distinct
     fetch = round(fetch_ms * MS * SAMPLES)
     counted = (opened, *(each * SAMPLES for each in (read, 2, disk, faults)))
     epoch = EpochTotals(0, SAMPLES // 4, SAMPLES, fetch, round(fetch * (1 - idle)), *counted)
     told: dict[str, Any] = {"batches": SAMPLES // 4, "samples": SAMPLES, "fetch_ns": fetch}
-    told |= {"opens": opened, "distinct": different, "reopened": opened - different}
+    told |= {"opens": opened, "different": opened, "distinct": paths, "reopened": opened - paths}
     told |= {"directories": 1, "epochs": (epoch,)}
     told["containers"] = tuple(ContainerFile(path, kind, size) for kind, path, size in containers)
     if suffix:

@@ -52,6 +52,7 @@ class PathSums:
         paths = [path for path in paths if self._is_theirs(path)]
         for path in paths:
             self._count(path)
+        self._totals.different += len({*paths})
         self._totals.directories = len(self._directories)
         self._sizes(paths)
         self._containers(paths, samples)

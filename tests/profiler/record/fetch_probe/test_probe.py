@@ -98,7 +98,9 @@ def test_what_is_summed_up(tmp_path, mounts, monkeypatch):
     assert totals.folders == {str(tmp_path): 1, "/data": 3}
     assert totals.mounts == {("/", "overlay"): 1, ("/data", "lustre"): 3}
     assert not totals.containers
+    assert totals.different == 3
     paths.add(["a.npz"] * 3 + ["b.npz"], 4)
+    assert totals.different == 5
     assert totals.containers == {str(tmp_path / "a.npz"): ("npz", None)}
     # Shared memory holds files as well.
     assert paths.add(["/dev/shm/set/a.png", f"{ours}/looks-0-m.json"], 1) == 1
