@@ -138,7 +138,6 @@ class _Maker:
         for each in sorted(easier, key=lambda each: (each.effort, -gain(each))):
             if gain(each) >= NEARLY * most or (
                 gain(each) >= HALF * most
-                and not best.by_hand
                 and excludes(each, best) is None
                 and gain(best, each) >= most + math.log(LEAST_GAIN)
             ):
@@ -146,12 +145,8 @@ class _Maker:
         return best
 
     def _gain(self, *more: Option) -> float:
-        """The logarithm of what these add to the steps made so far. Of a line whose remedy is not
-        known, half of what would be gained without it."""
-        found = self._with(*more)
-        by_hand = any(each.by_hand for each in more)
-        mid = max(found.mid, math.sqrt(found.low * found.high)) if by_hand else found.mid
-        return math.log(max(1e-9, mid / self._reached))
+        """The logarithm of what these add to the steps made so far."""
+        return math.log(max(1e-9, self._with(*more).mid / self._reached))
 
     def _with(self, *more: Option) -> Range:
         """What the steps made so far and these come to together."""

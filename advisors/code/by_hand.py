@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 import textwrap
 from itertools import pairwise
 from typing import Any
@@ -13,15 +11,16 @@ import numpy as np
 from ...profiler.base.metadata import clean
 from ..case.advice import Advice
 from ..case.case import Case
-from ..schema.evidence import Evidence, percent, times, us
+from ..schema.evidence import Evidence, percent, us
 from ..stacks.stage_parts import Part
 from .better_calls import Better, better_call
 from .hot.own_lines import OwnLine
-from .shapes import CHANCE, Shape
+from .shapes import Shape
 
 # What is done in advance saves nearly all of a line, and most of what stands around it: in 20
 # cases of the casebook, the engineer's fix left a median of 4 % of the stage.
 SAVES = 0.9
+IN_ADVANCE = "keep the result, in memory or in a file for each sample, and read that instead."
 AVOID = "do this once before training and keep the result, avoid it, or make it cheaper."
 # A stage that takes longer in each fifth of a run, and in the last this many times as long as in
 # the first: clocks and neighbours vary less, and not in one direction.
@@ -52,11 +51,12 @@ def make_cheaper(
     evidence: Evidence,
     grown: tuple[float, float] | None = None,
     better: Better | None = None,
+    again: bool = False,
 ) -> Advice:
     """That this line of a stage is to be made cheaper, by hand: that it is to stop growing, if it
     has `grown`, or with the call that does the same faster, where one is known. Otherwise the gain
-    is what the loop gains if all of the stage or most of the line is done in advance; of a random
-    line, if it costs nothing or as much."""
+    is what the loop gains if most of the line goes; if `again`, all of the stage may: each epoch is
+    known to make the same of it."""
     text, share = clean(line.text or "", 80), line.share
     better = better or better_call(line.text, line.call)
     costs = line_costs(stage, line)
@@ -64,27 +64,21 @@ def make_cheaper(
         first, last = map(us, grown)
         costs += f". The stage took {first} per batch at first and {last} in the end"
         better = GROWING
-    # What draws differs from epoch to epoch.
-    drawn = CHANCE.search(f"{line.text} {line.call} {_source_of(case, text)}") is not None
-    do, left = AVOID, (1 - share.high, 1.0) if drawn else (0.0, 1 - SAVES * share.low)
+    title, do = "Make this cheaper, or avoid it", AVOID
+    why, left = ". No better alternative is known for it", (1 - share.high, 1 - SAVES * share.low)
     if better is not None:
-        do, left = better.do, better.remains(share)
+        title, do, why, left = better.title, better.do, "", better.remains(share)
+    elif again:
+        title, do = "Do this once in advance, not in each epoch", IN_ADVANCE
+        why, left = ", and each epoch makes the same of it", (0.0, left[1])
     at = f" ({line.place})" if line.place is not None else ""
     head = textwrap.fill(f"# By hand{at}: {do}", 100, subsequent_indent="# ")
     stages: dict[str, Any] = {stage: left}
-    changed = case.change(code=f"{head}\n#     {text}\n", **stages)
-    evidence = {f"part of {stage}": percent(share.mid), **evidence, "line": line.place}
-    if better is not None:
-        return changed.advise(f"{better.title}: {text}", f"{costs}.", evidence)
-    unneeded: dict[str, Any] = {stage: (1 - share.high, 1 - share.low)}  # as the finding says it
-    free = min(case.predict(**unneeded).mid, case.report.headroom or math.inf)
-    do = "avoid it" if drawn else "do it once in advance"
-    return changed.advise(
-        f"Make this cheaper, or {do}: {text}",
-        f"{costs}. No better alternative is known for it. If it cost nothing, "
-        f"the loop would run {times(free)} as fast.",
-        evidence,
-        by_hand=True,
+    return case.change(code=f"{head}\n#     {text}\n", **stages).advise(
+        f"{title}: {text}",
+        f"{costs}{why}.",
+        {f"part of {stage}": percent(share.mid), **evidence, "line": line.place},
+        by_hand=better is None and not again,
     )
 
 
@@ -125,10 +119,3 @@ def grows(case: Case, stage: str) -> tuple[float, float] | None:
         if len(place) >= LEAST_BATCHES and times[0] and rises and times[-1] >= least * times[0]:
             return times[0] / 1e3, times[-1] / 1e3
     return None
-
-
-def _source_of(case: Case, function: str) -> str:
-    """The source of this function of the data set's ('Data.augment'), "" where it is none."""
-    head = re.compile(rf"\s*def {re.escape(function.rpartition('.')[2])}\(")
-    methods = [each for part in case.inspection.parts for each in (part.getitem, *part.helpers)]
-    return "\n".join("\n".join(each) for each in methods if each and head.match(each[0]))

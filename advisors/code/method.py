@@ -18,6 +18,12 @@ MOVES_ON = (
 )
 # Nobody of the program's own calls them, so what they get is not known.
 ENTRIES = ("", "__getitem__", "__getitems__", "__iter__", "__call__")
+# Names of what may give something else in each epoch.
+MAY_DRAW = re.compile(
+    r"rand|(?:choices?|shuffle|sample|uniform|normal)\(|transform|augment|noise|jitter|pipeline|mix|"
+    "drop|perturb|epoch",
+    re.I,
+)
 _LOOPS = (ast.For, ast.While)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 _PASSES = 2  # a loop carries values back to its beginning
@@ -141,20 +147,18 @@ class Method:
                 yield over, changed, [node for node in ast.walk(made) if node not in head]
 
 
-def linked(sources: Iterable[Sequence[str]]) -> list[Method]:
+def linked(sources: Iterable[Sequence[str]], fixed: Iterable[str] = ()) -> list[Method]:
     """These functions, of which an argument varies only if one of the calls among them gives it
-    what does; all arguments of those that nothing here calls."""
+    what does; all arguments of those that nothing here calls, unless their names are `fixed`."""
     methods = [Method(source) for source in sources]
     trees = [each.function for each in methods if each.function is not None]
     functions = [
         each for tree in trees for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)
     ]
     named = Counter(method.name for method in methods)
-    given: dict[str, set[str]] = {
-        name: set()
-        for call in (call for each in functions for call in calls_in(each))
-        if named[name := own_function(call)] == 1 and name not in ENTRIES
-    }
+    called = {own_function(call) for each in functions for call in calls_in(each)}
+    known = {name for name in called if named[name] == 1 and name not in ENTRIES}
+    given = {name: set[str]() for name in (*fixed, *known)}
     drawing = {each.name for each in functions if draws(each)}
     anew = set[str]()
     while True:

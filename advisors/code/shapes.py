@@ -13,6 +13,7 @@ from functools import cached_property
 from ...profiler.store.inspection import Part
 from .method import (
     ENTRIES,
+    MAY_DRAW,
     MOVES_ON,
     Method,
     bound_by,
@@ -79,7 +80,6 @@ CHANGES = " changes"
 # The kind of a method that is known to change nothing.
 METHOD = "method"
 DEQUE, PROXY = "deque", "Proxy"
-CHANCE = re.compile(r"[Rr]and|choice|shuffle|integers|uniform|normal\(|(?<![Rr]e)sample\(")
 # What costs a call, whatever it is for: many in a loop are one for all values.
 _SMALL = (
     *("randrange", "randint", "random", "choice", "uniform", "gauss", "item", "float", "int"),
@@ -249,7 +249,8 @@ def shape_of(
         return _SEARCHED
     if _same_for_every_sample(line):
         return _SAME
-    nested, smaller, singly = _in_nested_loops(line), _made_smaller(line), _one_by_one(line)
+    nested, singly = _in_nested_loops(line), _one_by_one(line)
+    smaller = _made_smaller(line) or _taken_here(line, called_below)
     # What depends on all values, or is a table of which samples use all.
     if _OF_WHOLE.search(f"{called_below} {text}") or (singly and _over_range(line)):
         smaller = None
@@ -352,6 +353,21 @@ def same_each_time(method: Method, held: Mapping[str, str]) -> Shape | None:
     nodes = [*ast.walk(method.function)]
     gives = any(isinstance(each, ast.Return) for each in nodes)
     return _SAME if gives and _is_same(nodes, _Line(method, method.function, held)) else None
+
+
+def repeats(method: Method, text: str, held: Mapping[str, str]) -> bool:
+    """Whether this line, or this function as a whole, gives the same in every epoch. `method` is by
+    what differs from one epoch to the next; what may be a transform's is not known."""
+    statement = method.function if text == method.name else method.at(text)
+    if statement is None or method.name in ("__iter__", "__getitems__"):
+        return False
+    nodes, unknown = [*ast.walk(statement)], {*method.arguments}
+    held = {**held, **{each.attr: METHOD for each in nodes if isinstance(each, ast.Attribute)}}
+    return (
+        not any(own_function(call) in unknown for call in calls_in(statement))
+        and not MAY_DRAW.search(ast.unparse(statement))
+        and _is_same(nodes, _Line(method, statement, held))
+    )
 
 
 def _is_same(nodes: list[ast.AST], line: _Line) -> bool:
@@ -646,6 +662,24 @@ def _made_smaller(line: _Line) -> str | None:
                 made |= {*grown_by(each)}
             case _:  # something else from here on
                 made -= bound
+    return None
+
+
+def _taken_here(line: _Line, called_below: str) -> str | None:
+    """The part that this line takes at once of what takes its time, or the length of that."""
+    for node in line.nodes:
+        match node:
+            case ast.Subscript(of, key):
+                taken = any(
+                    isinstance(each, ast.Slice) and names_of(each) for each in ast.walk(key)
+                )
+            case ast.Attribute(of, "shape") | ast.Call(ast.Name("len"), [of]):
+                taken = True
+            case _:
+                continue
+        made = re.findall(r"\b(?!open|memmap)[a-z]\w*(?=[(\[]|$)", ast.unparse(of))
+        if taken and {*made} & {*re.findall(r"\w+", called_below)}.difference(_VIEWS):
+            return ast.unparse(node)
     return None
 
 

@@ -428,25 +428,6 @@ FUNCTION_KINDS = (
         ),
     ),
     Kind(
-        "generator",
-        "making a random generator for each sample",
-        (0.002, 0.35),
-        frames="numpy/random/.*",
-        text=r"\b(?:default_rng|RandomState|SeedSequence|PCG64|Philox|MT19937|Generator)\(",
-        title="Make the random generator once a worker",
-        why="Seeding a generator takes several microseconds, a number drawn from it a fraction of "
-        "one.",
-        caveat="Samples then depend on the order in which they are asked for: where each must "
-        "always be the same, keep it so.",
-        code=words(
-            "# in {dataset}, at the first sample, so that each worker draws numbers of its "
-            "own:\n"
-            "#     info = torch.utils.data.get_worker_info()\n"
-            "#     self.rng = np.random.default_rng(info.seed if info else 0)\n"
-            "# draw from self.rng at\n#     {here}\n",
-        ),
-    ),
-    Kind(
         "lock",
         "waiting for a lock",
         (0.0, 0.5),

@@ -12,16 +12,18 @@ from ....profiler.store.inspection import Part
 from ...schema.report_model import CodeStage, HotSpot, Range
 from ...stacks.code_summary import wilson
 from ...stacks.source_lines import SourceLines
-from ..method import Method, linked
+from ..method import MAY_DRAW, Method, linked
 
 
 class OwnLine(NamedTuple):
     """A line of this method of a part: of a loop, the one in it that takes most. `text` is the
     first line of its statement, `call` the library's function below it that takes most; `share` is
-    that of the loop, else of the line; with those of `alike` more lines of the method."""
+    that of the loop, else of the line; with those of `alike` more lines of the method. `epochs` is
+    the method by what differs from one epoch to the next."""
 
     part: Part
     method: Method
+    epochs: Method
     line: str
     text: str
     place: str | None
@@ -56,9 +58,11 @@ def own_lines(stage: CodeStage, parts: Iterable[Part], lines: SourceLines) -> li
         if part is not None:
             sources = [each for each in sources if each[1] not in part.helpers]
             sources += [(part, each) for each in part.helpers]
-    methods = linked(source for _, source in sources)
-    pairs = zip(sources, methods, strict=True)
-    found = [line for (part, _), method in pairs for line in _of_method(stage, part, method)]
+    texts = [source for _, source in sources]
+    drawn = any(MAY_DRAW.search(line) for text in texts for line in text)
+    epochs = linked(texts, ("__getitem__", "__call__")[: 2 - drawn])
+    pairs = zip(sources, linked(texts), epochs, strict=True)
+    found = [line for (part, _), *methods in pairs for line in _of_method(stage, part, *methods)]
     return sorted(found, key=lambda line: -line.share.mid)
 
 
@@ -69,7 +73,7 @@ def _statement_of(spot: HotSpot, method: Method) -> ast.stmt | None:
     return method.at(spot.text or "") if known else None
 
 
-def _of_method(stage: CodeStage, part: Part, method: Method) -> Iterable[OwnLine]:
+def _of_method(stage: CodeStage, part: Part, method: Method, epochs: Method) -> Iterable[OwnLine]:
     seen = defaultdict[ast.stmt, list[tuple[HotSpot, ast.stmt]]](list)
     for spot in stage.lines:
         if (statement := _statement_of(spot, method)) is not None:
@@ -81,7 +85,7 @@ def _of_method(stage: CodeStage, part: Part, method: Method) -> Iterable[OwnLine
         line, text = (hottest.text or "").strip(), method.text(statement)
         place = place_of(hottest.file, hottest.line)
         below = _below(stage, place)
-        yield OwnLine(part, method, line, text, place, below, Range(low, share, high))
+        yield OwnLine(part, method, epochs, line, text, place, below, Range(low, share, high))
 
 
 def _below(stage: CodeStage, place: str) -> str | None:

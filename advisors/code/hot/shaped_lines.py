@@ -9,8 +9,9 @@ from typing import Any
 
 from ...case.fetching import MAIN_PART
 from ...schema.report_model import CodeStage, Range
+from ...stacks.stage_parts import Part
 from ..better_calls import better_call
-from ..shapes import ALL, ONE_BY_ONE, Shape, kinds_of, same_each_time, shape_of
+from ..shapes import ALL, ONE_BY_ONE, Shape, kinds_of, repeats, same_each_time, shape_of
 from .functions import STANDS_OUT, Unknown, own_called
 from .own_lines import OwnLine
 
@@ -26,7 +27,7 @@ def worst_shape(stage: CodeStage, lines: list[OwnLine], other: Unknown | None) -
         for each in lines
         if (shape := own_shape(each, below)) is not None
         # Not where an own function takes the time, except for each element of a table.
-        and (shape.waste or shape.key not in (ALL, ONE_BY_ONE) or not _calls_own(stage, each))
+        and (shape.waste or shape.key not in (ALL, ONE_BY_ONE) or not calls_own(stage, each))
     ]
     shapes = [each for each in _together(shapes, lambda shape: shape.key) if stands_out(each[0])]
     inner = [each for each in shapes if not _around_another(stage, each, shapes)]
@@ -43,6 +44,13 @@ def _same(other: Unknown | None, lines: list[OwnLine]) -> Iterator[_Shaped]:
         if each.method.name == name and (shape := same_each_time(each.method, kinds_of(each.part))):
             yield each._replace(line=name, text=other.name, place=other.place, share=share), shape
             return
+
+
+def in_each_epoch(part: Part | OwnLine, lines: list[OwnLine]) -> bool:
+    """Whether this line or function is known to give the same in every epoch."""
+    text = part.text or ""
+    texts = text, text.rpartition(".")[2]
+    return any(repeats(each.epochs, of, kinds_of(each.part)) for each in lines for of in texts)
 
 
 def own_shape(line: OwnLine, below: str) -> Shape | None:
@@ -69,14 +77,14 @@ def better_lines(stage: CodeStage, lines: list[OwnLine]) -> OwnLine | None:
     rows = (
         (each, row)
         for each in lines
-        if not _calls_own(stage, each) and (row := better_call(each.text, each.call))
+        if not calls_own(stage, each) and (row := better_call(each.text, each.call))
     )
     alike = _together(rows, lambda row: row.title)
     return next((line for line, _ in alike if stands_out(line)), None)
 
 
-def _calls_own(stage: CodeStage, line: OwnLine) -> bool:
-    """Whether a line takes long for an own function that it calls."""
+def calls_own(stage: CodeStage, line: Part | OwnLine) -> bool:
+    """Whether it takes long for own functions that it calls."""
     return own_called(stage, line.place) >= MAIN_PART * line.share.mid
 
 
@@ -87,4 +95,4 @@ def _around_another(stage: CodeStage, found: _Shaped, shapes: list[_Shaped]) -> 
     least, most = MAIN_PART * line.share.mid, line.share.mid
     others = [each for each, _ in shapes if each.method is not line.method]
     within = any(least <= each.share.mid <= most for each in others)
-    return within and not shape.waste and _calls_own(stage, line)
+    return within and not shape.waste and calls_own(stage, line)

@@ -41,7 +41,8 @@ from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT, own_called
 from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.loader_code import DROP, loader_code
 from ...code.loader_form import collate_name, config_text, drawing_sampler, is_default_collate
-from ...code.shapes import CHANCE, kinds_of, shape_of
+from ...code.method import draws
+from ...code.shapes import kinds_of, shape_of
 from ...code.template import code_from
 from ...schema.evidence import Evidence, percent, size, us
 from ...stacks.source_lines import SourceLines
@@ -230,8 +231,8 @@ def _per_sample(lines: list[OwnLine]) -> OwnLine | None:
     """What collate_fn, or a function that it calls, does for each sample by itself, and need not do
     in every batch."""
     line = next((each for each in lines if done_per_sample(each.method, each.line)), None)
-    drawn = any(CHANCE.search("\n".join(each.method.source)) for each in lines)
-    return None if drawn else line
+    functions = (each.method.function for each in lines)
+    return None if any(each and draws(each) for each in functions) else line
 
 
 def _of_line(case: Case, hot: OwnLine) -> Better | None:

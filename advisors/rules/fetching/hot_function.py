@@ -43,21 +43,29 @@ from ...case.fetching import (
     file_suffix,
     sample_time_us,
 )
+from ...code.better_calls import Better, better_call
 from ...code.by_hand import grows, make_cheaper, shaped
 from ...code.hot.functions import (
     LEAST_SAMPLES,
     STANDS_OUT,
     Unknown,
     known,
+    outermost,
     unknown,
 )
 from ...code.hot.in_loop import InLoop, in_loop
 from ...code.hot.kind import Hot
 from ...code.hot.own_lines import OwnLine, own_lines
-from ...code.hot.shaped_lines import better_lines, own_shape, stands_out, worst_shape
+from ...code.hot.shaped_lines import (
+    better_lines,
+    calls_own,
+    in_each_epoch,
+    own_shape,
+    stands_out,
+    worst_shape,
+)
 from ...code.layouts.container_access import findings
 from ...code.layouts.kept import opener_of
-from ...code.shapes import CHANCE
 from ...schema.evidence import Evidence, count, percent, us
 from ...schema.gains import LEAST_GAIN
 from ...schema.report_model import CodeStage, Range
@@ -82,6 +90,13 @@ OUT_SAVES = 0.5
 MOST_OF = 0.8
 WAITS = " Fetching mostly waits: more workers, or threads inside __getitems__, overlap that."
 # Of a label that pandas looks up, get_loc takes a tenth of the time of the row.
+CONSTRUCTED = Better(
+    "",
+    "Make the library's object once, and keep it",
+    "in each worker at first use (one for each value, in a dict, if it differs), and call its "
+    "methods.",
+    (0.02, 0.5),
+)
 SEARCHED = (
     "Sort the index once, so that .loc finds rows instead of searching for them",
     "In an index that is not sorted, where labels occur more than once, .loc compares all of them.",
@@ -133,11 +148,9 @@ def _gains(outcome: Outcome) -> bool:
 def _out_of_loop(case: Case, found: InLoop) -> Advice:
     """What the loop runs of the data set's own code, outside `next()`."""
     method, text, of_all = found.method, clean(found.text, 80), found.of_all.mid
-    do = "call it less often, or make it cheaper."
+    do = "call it less often, or make it cheaper; draw an order as an array."
     if method.name.endswith("__len__"):
         do = "ask for it once, before the loop; or count once, in __init__."
-    elif CHANCE.search(found.text):
-        do = "draw an array (np.random.permutation), or let shuffle=True draw."
     left = 1 - method.high, 1 - method.low * OUT_SAVES
     at = f" ({found.place})" if found.place is not None else ""
     return case.change(code=f"# By hand{at}: {do}\n#     {text}\n", compute=left).advise(
@@ -158,6 +171,9 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     lines = own_lines(stage, case.inspection.parts, SourceLines(case.process, case.loader))
     if any(_is_opener(case, each) for each in lines if stands_out(each)):
         return  # the rule storage-format says what to do
+    again = line is not None and in_each_epoch(line, lines)
+    # To make own functions cheaper that share the time says nothing.
+    named = line if line is not None and (again or not calls_own(stage, line)) else None
     worst = worst_shape(stage, lines, other)
     if worst is not None and worst[1].waste:
         yield shaped(case, "fetch", *worst, _sampled(stage, worst[0].share))
@@ -179,9 +195,9 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         advice = _known(case, stage, best, sample_us)
         yield advice
         unsure = advice.predicted.low <= LEAST_GAIN
-        if line is not None and unsure and best.share < line.share.mid:
+        if named is not None and unsure and best.share < named.share.mid:
             # Most of it is something else.
-            yield make_cheaper(case, "fetch", line, _sampled(stage, line.share))
+            yield make_cheaper(case, "fetch", named, _sampled(stage, named.share), again=again)
     elif line is not None and (grown := grows(case, "fetch")) is not None:
         yield make_cheaper(case, "fetch", line, _sampled(stage, line.share), grown)
     elif worst is not None and not (
@@ -192,15 +208,24 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         yield shaped(case, "fetch", *worst, _sampled(stage, worst[0].share))
     elif group and (worst or line is None or (other is not None and line.text == other.name)):
         yield make_cheaper(case, "fetch", group, _sampled(stage, group.share), grows(case, "fetch"))
-    elif line is not None:
-        advice = make_cheaper(case, "fetch", line, _sampled(stage, line.share))
+    elif named is not None:
+        better = better_call(named.text, named.call) or _constructs(stage, named)
+        sampled = _sampled(stage, named.share)
+        advice = make_cheaper(case, "fetch", named, sampled, better=better, again=again)
         waits = (fetch_idle_share(case) or 0.0) > MOSTLY_WAITS
         yield Unmeasured(advice.why + WAITS) if advice.by_hand and waits else advice
     elif other is not None:
         yield Unmeasured(
-            f"no function stands out inside fetch: the hottest, {other.name}, takes "
+            f"no line stands out inside fetch: the hottest function, {other.name}, takes "
             f"{percent(other.share)} of it"
         )
+
+
+def _constructs(stage: CodeStage, line: Part) -> Better | None:
+    """Whether it goes by in making an object of a library's."""
+    made = outermost(stage, lambda node: not node.own and node.function.endswith("__init__"))
+    samples = sum(node.samples for node in made)
+    return CONSTRUCTED if samples >= MOST_OF * line.share.mid * stage.samples else None
 
 
 def _is_opener(case: Case, line: OwnLine) -> bool:

@@ -97,18 +97,6 @@ def test_steps_are_predicted_together(case: Case) -> None:
     assert plan.stop == "the loop computes nearly all of the time: stop there."
 
 
-def test_a_line_without_a_known_remedy_counts_for_half_of_what_it_costs(case: Case) -> None:
-    workers = made(case, "1 worker")
-    advice = made(case, "half").advice
-    for high, first in ((4.0, "half"), (1.3, "1 worker")):
-        line = replace(advice, predicted=Range(1.0, 1.2, high))
-        by_hand = Option(line, {"fetch": (1 / high, 1.0)}, 0.0, by_hand=True)
-        assert titles(case, workers, by_hand)[0][0] == first
-    # Nor is tuned first what it may make needless.
-    line = Option(replace(advice, predicted=Range(1.0, 1.2, 2.2)), {"fetch": 0.3}, 0.0, True)
-    assert titles(case, workers, line)[0] == ["half", "1 worker"]
-
-
 def test_what_is_wrong_comes_before_what_is_slow(case: Case) -> None:
     order = made(case, "order", "correctness")
     workers = made(case, "1 worker")

@@ -12,7 +12,6 @@ from loaderscope.advisors.code.better_calls import BETTER_CALLS, better_call
 # it is compiled; it tells where the line does not), words of the title.
 LINES = """
 y = np.vectorize(scale)(hu) | | whole array
-hits = (self.triples[None] == rows[:, None]).all(-1) | | set or a sorted array
 wet = np.convolve(dry, room) | numpy's convolve | FFT
 rows = np.random.choice(n, k, replace=False) | | without permuting all
 rows = np.random.choice(n, k, replace=False, p=weights) | | Draw with NumPy
@@ -21,7 +20,6 @@ pixels = torch.randperm(x[0].numel(), device=x[0].device)[: self.n] | | without 
 yield from (self.kept[i] for i in drawn) | torch's Tensor.__iter__ | a list (tolist())
 x = np.array(list(image.getdata())) | PIL's getdata | picture itself
 member = tar.getmember(name) | tarfile's _getmember | tar file
-gc.collect() | | Leave this out
 row = torch.tensor(self.rows[i].tolist()) | | undone right away
 record = pickle.loads(pickle.dumps(self.records[i])) | pickle's dumps | undone right away
 image = np.array(Image.fromarray(array)) | PIL's fromarray | undone right away
@@ -31,15 +29,12 @@ np.add.at(histogram, bins, 1) | | bincount or reduceat
 target = np.eye(1000)[labels] | | one-hot
 best = np.argsort(-scores)[:20] | | top k
 ids = torch.unique(batch["ids"]) | torch's _unique2 | Count integers
-counts, _ = np.histogram(x, 64) | numpy's histogram | np.bincount instead of np.histogram
 keep = np.setdiff1d(all_items, seen) | numpy's in1d | mask
 low, high = np.percentile(volume, (1, 99)) | numpy's percentile | quantiles
-x = np.pad(x, (0, n - len(x))) | numpy's pad | np.pad
-noise = rng.multivariate_normal(mean, cov) | | covariance
 u, s, v = np.linalg.svd(patch) | numpy's svd | Decompose
 grid = torch.meshgrid(ys, xs, indexing="ij") | torch's meshgrid | grids
 assert np.isfinite(x).all() | | Check the data once
-data = np.memmap(path, "float32") | numpy's __new__ | Map the file
+data = np.memmap(path, "float32") | numpy's __new__ | Load, map
 rows = np.load(path, allow_pickle=True) | | arrays of objects
 near = cKDTree(points).query(center, 64) | | neighbours
 row = self.matrix.getrow(index).toarray() | scipy's __getitem__ | CSR
@@ -47,62 +42,46 @@ z = scipy.stats.norm.rvs(size=8) | scipy's rvs | scipy.stats
 blurred = gaussian_filter(volume, 2) | scipy's gaussian_filter1d | Crop before filtering
 x = self.warp(x) | scipy's map_coordinates | Crop before filtering
 x = F.interpolate(x[None], size=64) | torch's interpolate | whole batch, on the device
-image = image.rotate(angle) | PIL's rotate | Augment after
-x = nib.load(path).get_fdata()[..., z] | nibabel's get_fdata | slice
+image = image.rotate(angle) | PIL's rotate | Crop before
 pixels = pydicom.dcmread(path).pixel_array | pydicom's pixel_array | mapped
 frames = VideoReader(path)[:] | decord's __getitem__ | frames that are used
-wave, rate = sf.read(path) | soundfile's read | window of the recording
 s = torch.stft(wave, 400) | torch's stft | spectrograms
-shutil.copyfile(path, temporary) | | temporary file
 rows = df.apply(make, axis=1) | pandas's apply | whole columns
-day = datetime.strptime(text, "%Y-%m-%d") | _strptime's _strptime | dates
+day = datetime.strptime(text, "%Y-%m-%d") | _strptime's _strptime | Parse the text
 frame = pd.DataFrame(records) | pandas's __init__ | not pandas
 value = column[i].as_py() | | Arrow
 x = ds.isel(time=i).values | xarray's isel | xarray
 rows = con.execute(QUERY, (index,)).fetchall() | | database
-raw = base64.b64decode(text) | base64's b64decode | bytes instead of text
 a, b = struct.unpack("<ff", raw) | | structured dtype
 values = [float(v) for v in line] | | Parse the text
-pairs = list(itertools.combinations(ids, 2)) | | index arrays
 random.shuffle(order) | random's shuffle | Draw with NumPy
 x = x + 0.1 * torch.randn_like(x) | | noise
-chosen = torch.multinomial(weights, 1) | | cumulative sums
 record = dataclasses.asdict(item) | dataclasses's _asdict_inner | whole records
 size = OmegaConf.select(cfg, "data.size") | omegaconf's select | settings
-names = inspect.signature(step).parameters | inspect's signature | Inspect and import
 warnings.warn("short sample") | | what warns
 if os.path.exists(path): | genericpath's exists | Look at files once
-with ThreadPoolExecutor(4) as pool: | concurrent's shutdown | pool once
-x = asyncio.run(self.fetch(urls)) | asyncio's run | batch concurrently
 item = self.queue.pop(0) | | deque
-ids = sum(lists, []) | | itertools.chain
-self.free.remove(index) | | middle of a list
 torch.save(self.state_dict(), path) | torch's save | less often
 paths = nx.shortest_path_length(graph) | networkx's shortest_path_length | graphs into arrays
 k_hop_subgraph | | CSR
 nodes, edges = k_hop_subgraph(i, 2, edge_index) | torch_geometric's k_hop_subgraph | neighbours from a CSR
 x = torch.tensor(rows) | | arrays to torch
 x = image.astype(np.float32) | | dtype and layout
-if any(f.function == "init" for f in inspect.stack()): | inspect's getmodule | call stack
 wandb.log({"index": index}) | wandb's log | Log less often
-model = AutoModel.from_pretrained(name) | transformers's from_pretrained | Load or compile
+model = AutoModel.from_pretrained(name) | transformers's from_pretrained | Load, map or compile
 x = self.feature_extractor(wave) | transformers's __call__ | model on whole batches
-np.random.shuffle(points) | | permutation of indices
+np.random.shuffle(points) | | Draw with NumPy
 torch.manual_seed(index) | torch's manual_seed | Seed once
 x = np.tile(x, (64, 1)) | numpy's tile | Broadcast
-rows = np.unique(rows, axis=0) | numpy's unique | one integer of each row
-image.seek(2 * index) | PIL's seek | frames as an array
 x = x.astype(np.float16) * scale | | float32 on the CPU
 x = F.to_tensor(image) | | uint8 arrays
-x = F.normalize(x, mean, std) | torchvision's normalize | Normalise
-x = np.flip(x, 1).copy() | numpy's flip | Flip
-at = self.file.tell() | | text file
+x = F.normalize(x, mean, std) | torchvision's normalize | whole batch
+x = np.flip(x, 1).copy() | numpy's flip | whole batch
+at = self.file.tell() | | offsets
 line = linecache.getline(path, index) | linecache's getline | offsets
 table = pq.read_table(path) | pyarrow's read | row group
-with self.env.begin() as txn: | | transaction
 row = self.df.values[index] | pandas's interleave | array once
 negative = rng.choice(list(self.all - set(seen))) | | set or list once
-order = list(range(n)) | | without a list
 """
 ROWS = [[part.strip() for part in line.split("|")] for line in LINES.strip().splitlines()]
 

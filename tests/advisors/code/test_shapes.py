@@ -11,6 +11,7 @@ from loaderscope.advisors.code.shapes import (
     DEQUE,
     Shape,
     changing,
+    repeats,
     same_each_time,
     shape_of,
 )
@@ -346,6 +347,55 @@ def test_an_argument_varies_if_a_call_gives_it_what_does() -> None:
         ["def all(self):", "    self.rows"],
     ]
     assert [each.varying for each in linked([pack, *parts])[1:]] == [{"self"}] * 2
+
+
+@pytest.mark.parametrize(
+    ("line", "again"),
+    [
+        ("image = decode(self.paths[index])", True),
+        ("image = self.scaled(decode(self.paths[index]))", True),
+        ("scaled", True),  # as a whole
+        ("image = self.cut(decode(self.paths[index]))", False),  # draws below
+        ("image = decode(self.paths[random.randrange(9)])", False),
+        ("image = rotate(decode(self.paths[index]), self.angle(self.paths))", False),
+        ("image = self.transform(self.paths[index])", False),  # an object's, not a method
+        ("image = TRANSFORM(self.paths[index])", False),
+        ("image = decode(self.paths[index], self.epoch)", False),
+        ("image = decode(self.seen[index])", False),
+        ("cut", False),
+    ],
+)
+def test_what_each_epoch_makes_again(line: str, again: bool) -> None:
+    text = line if "=" in line else "image = self.scaled(index)"
+    sources = [
+        [GETITEM, f"    {text}", "    return image"],
+        ["def scaled(self, image):", "    return resize(image, self.size)"],
+        ["def cut(self, image):", "    at = random.randrange(9)", "    return crop(image, at)"],
+        ["def angle(self, paths):", "    return random.choice(paths)"],
+    ]
+    methods = linked(sources, ["__getitem__"])
+    held = dict.fromkeys(("scaled", "cut", "angle"), "method") | {f"seen{CHANGES}": ""}
+    held |= {each + CHANGES: "" for each in ("cut", "angle")}
+    assert any(repeats(method, line, held) for method in methods) is again
+
+
+@pytest.mark.parametrize(
+    ("line", "below", "part"),
+    [
+        ("n = track.audio.shape[0]", "musdb's Track.audio", "track.audio.shape"),
+        ("n = len(parsed(index))", "parsed", "len(parsed(index))"),
+        ("x = read(index)[:, at:end]", "soundfile's read", "read(index)[:, at:end]"),
+        ("x = read(index)[:, :3]", "soundfile's read", None),  # nearly all, it may be
+        ("x = np.load(index, mmap_mode='r')[at:end]", "numpy's open_memmap", None),
+        ("x = h5py.File(index)['x'][at:end]", "h5py's File.__init__", None),
+        ("x = index.rows.reshape(-1)[at:end]", "numpy's reshape", None),
+        ("x = sorted(values(index))[:at]", "sorted", None),
+    ],
+)
+def test_what_a_line_takes_a_part_of_at_once(line: str, below: str, part: str | None) -> None:
+    shape = shape_of(Method([GETITEM, f"    {line}"]), line, below)
+    found = shape is not None and shape.key == "whole for a part"
+    assert found is (part is not None) and (part is None or f"`{part}`" in shape.why)
 
 
 def test_what_is_copied_whole_though_it_may_change() -> None:

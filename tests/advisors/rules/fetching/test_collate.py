@@ -102,7 +102,7 @@ def test_stacks_name_what_the_source_does_not_tell(tmp_path: Path) -> None:
     contract = "join /home/u/train.py:8 > contract site/opt_einsum/x.py:3"
     stacks = (contract, 80), ("join /home/u/train.py:9", 20)
     found = advice(NAME, seen(slow_case(tmp_path, PLAIN), *stacks, stage="collate"))
-    assert found.by_hand and found.title == "Make this cheaper, or do it once in advance: join"
+    assert found.by_hand and found.title == "Make this cheaper, or avoid it: join"
     assert "`join` (train.py:8) takes 80 % of collate, in opt_einsum contract." in found.why
     few = seen(slow_case(tmp_path / "few", PLAIN), ("join /home/u/train.py:8", 4), stage="collate")
     assert "profile it alone" in unmeasured(NAME, few)
