@@ -69,6 +69,7 @@ check: $(READY) ## linter, formatter, type checker, import contracts, size
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/python -m mypy
+	@$(BIN)/python -m mypy --config-file .ci/benchmarks-mypy.ini
 	@$(BIN)/lint-imports
 	@$(BIN)/python tests/size.py
 

@@ -165,7 +165,6 @@ def predictions_of(name: str, runs: Path) -> tuple[list[Any], dict[str, Any]]:
         "compute_cores": None
         if workload.compute_cores is None
         else round(workload.compute_cores, 3),
-        "speed": round(workload.speed, 3),
         "receive_us": round(workload.receive_ns / 1e3, 1),
     }
     return found, facts

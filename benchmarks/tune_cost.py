@@ -128,7 +128,7 @@ def clock_next() -> tuple[Clocked, Clocked]:
 
     whole, inside = Clocked(switching.Switching.__next__), Clocked(next)
     switching.Switching.__next__ = partialmethod(whole)
-    switching.next = inside
+    vars(switching)["next"] = inside
     return whole, inside
 
 
