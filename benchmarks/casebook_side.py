@@ -9,6 +9,7 @@ what is in the first batches, and ends. CODE is pasted below the loader first.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import runpy
 import struct
 import sys
@@ -27,6 +28,7 @@ def side(mode: str, script: str, told: str, code: str = "") -> None:
 
     plain = data.DataLoader.__iter__
     changed: dict[int, Any] = {}
+    seen, handed = hashlib.sha256(), itertools.count(1)  # of all iterators: some give one batch
     out = Path(told).open("wb", buffering=0)  # noqa: SIM115 as long as the process
 
     def iterate(loader: Any) -> Iterator[Any]:
@@ -34,24 +36,23 @@ def side(mode: str, script: str, told: str, code: str = "") -> None:
             new = pasted(loader, code)
             changed[id(loader)] = changed[id(new)] = new  # the script's own name may be bound to it
         loader = changed.get(id(loader), loader)
-        seen = hashlib.sha256()
-        for number, batch in enumerate(plain(loader), 1):
+        for batch in plain(loader):
             if mode == "count":
                 out.write(RATE.pack(time.perf_counter(), samples_in(loader, batch)))
             else:
                 digest(batch, seen.update)
-                if number == DIGESTED:
-                    out.write(seen.digest())
+                if next(handed) == DIGESTED:
                     raise SystemExit
             yield batch
-        if mode == "digest":
-            out.write(seen.digest())
-            raise SystemExit
 
     data.DataLoader.__iter__ = iterate  # type: ignore[method-assign,assignment]
     sys.path[0] = str(Path(script).parent)
     sys.argv = [script]
-    runpy.run_path(script, run_name="__main__")
+    try:
+        runpy.run_path(script, run_name="__main__")
+    finally:
+        if mode == "digest":
+            out.write(seen.digest())
 
 
 def pasted(loader: Any, code: str) -> Any:
