@@ -129,7 +129,10 @@ def opens_of_a_file(loader: LoaderRun) -> float | None:
     number of occupied cells); N is what gives as many as were seen. Within a batch, a file counts
     once: each sample may open its own twice.
     """
-    looks, length = loader.looks, length_of(loader)
+    looks, batches = loader.looks, loader.batches
+    # A length that only code of the user's tells: as many as an epoch gave, at least.
+    given = np.bincount(batches["epoch"].clip(0), batches["samples"])
+    length = length_of(loader) or given.max(initial=0)
     if not (length and looks.samples and looks.different and looks.distinct):
         return None
     if loader.config.get("shuffle") is not True or looks.opens != looks.distinct + looks.reopened:

@@ -58,13 +58,12 @@ random.shuffle(order) | random's shuffle | Draw with NumPy
 x = x + 0.1 * torch.randn_like(x) | | noise
 record = dataclasses.asdict(item) | dataclasses's _asdict_inner | whole records
 size = OmegaConf.select(cfg, "data.size") | omegaconf's select | settings
-warnings.warn("short sample") | | what warns
 if os.path.exists(path): | genericpath's exists | Look at files once
 item = self.queue.pop(0) | | deque
 torch.save(self.state_dict(), path) | torch's save | less often
 paths = nx.shortest_path_length(graph) | networkx's shortest_path_length | graphs into arrays
 k_hop_subgraph | | CSR
-nodes, edges = k_hop_subgraph(i, 2, edge_index) | torch_geometric's k_hop_subgraph | neighbours from a CSR
+nodes, edges = k_hop_subgraph(i, 2, edge_index) | torch_geometric's k_hop_subgraph | take neighbours from a CSR
 x = torch.tensor(rows) | | arrays to torch
 x = image.astype(np.float32) | | dtype and layout
 wandb.log({"index": index}) | wandb's log | Log less often

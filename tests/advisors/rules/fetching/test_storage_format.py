@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader
 
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.schema.report_model import Code, CodeStage
+from loaderscope.advisors.storage import files
 from loaderscope.advisors.storage.files import opens_of_a_file
 from loaderscope.profiler.store.sampled_fetches import SampledFetches
 from rule_cases import advice, asked, outcomes, rejection, shown, unmeasured
@@ -171,6 +172,15 @@ def test_files_that_many_samples_open_are_to_be_read_once(tmp_path, distinct, wo
         assert "opens each file about 10 times" in advice(NAME, opening).why
     other = seen(made, *stacks, text="return np.fft.rfft(self.values)")
     assert not any("once" in each.title for each in outcomes(NAME, other))
+
+
+def test_an_epoch_opens_files_as_often_as_the_batches_show_at_least(tmp_path, monkeypatch):
+    loader = case(tmp_path, Plain(".npz"), looks_of(".npz", distinct=98)).loader
+    of_all = opens_of_a_file(loader)
+    monkeypatch.setattr(files, "length_of", lambda _: None)  # which only code of the user's tells
+    given = loader.batches["samples"][loader.batches["epoch"] == 0].sum()
+    assert 0 < given < len(Plain()) and of_all is not None
+    assert opens_of_a_file(loader) == pytest.approx(of_all * given / len(Plain()), rel=0.05)
 
 
 def test_how_often_files_are_opened_is_known_of_random_order_alone(tmp_path: Path) -> None:
