@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from ...profiler.base.arrays import Rows
 from ..schema.evidence import Evidence, figure, in_cores, percent, us
 from ..schema.report_model import Doing
@@ -129,12 +127,6 @@ def batches_a_pass(case: Case) -> float | None:
     """Batches per call of `iter(loader)`."""
     rows = case.loader.epochs.rows
     return case.loader.count / rows if rows else None
-
-
-def rebuilt(case: Case) -> bool:
-    """Whether this loader was another object in nearly every pass: what an object keeps is lost."""
-    rows, instances = case.loader.epochs.rows, case.loader.epochs["instance"]
-    return rows > 1 and len(np.unique(instances[instances >= 0])) >= 0.8 * rows
 
 
 def fetch_times(case: Case) -> Evidence:

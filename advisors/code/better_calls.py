@@ -112,12 +112,6 @@ BETTER_CALLS = (
         _SOME,
     ),
     Better(
-        r"\b(?:eye|one_hot)\(",
-        "Send class indices, and one-hot encode them on the device",
-        "F.one_hot(labels, n) after the copy; np.eye(n)[labels] makes n² numbers each time.",
-        _SOME,
-    ),
-    Better(
         r"sort\w*\(.*\)\s*\[[^\]]*:|\b(?:nlargest|nsmallest)\(",
         "Select the top k instead of sorting everything",
         "np.argpartition(values, k)[:k], torch.topk(values, k), or heapq.nsmallest(k, values).",
@@ -160,12 +154,6 @@ BETTER_CALLS = (
         (0.0, 0.3),
     ),
     Better(
-        r"allow_pickle|\bdtype=(?:object|[\"']O[\"'])",
-        "Store plain arrays instead of arrays of objects",
-        "one array of all values and one of offsets; rows are values[offsets[i] : offsets[i + 1]].",
-        _SOME,
-    ),
-    Better(
         r"\b(?:cdist|pdist|pairwise_\w+|kneighbors|query_ball_point|knn\w*|[cK]+DTree|BallTree|"
         r"Delaunay|ConvexHull)\b",
         "Find neighbours once, with a tree",
@@ -184,19 +172,13 @@ BETTER_CALLS = (
         "rng.normal(size=...), scipy.special.ndtr: scipy.stats takes 50 to 100 µs for each call.",
         (0.02, 0.4),
     ),
-    # Pictures and volumes. getdata of 128²: 2,300 µs against 10.
+    # Pictures and volumes.
     Better(
         r"\bfromarray\(|\bto_pil_image\(|\bToPILImage\b|\bpil_to_tensor\(|\bto_tensor\(|"
         r"\bToTensor\b|/=? *(?:255|127\.5)\b",
         "Keep uint8 arrays, and convert to float on the device",
         "torch.from_numpy(array).permute(2, 0, 1); .float().div_(255) after the copy.",
         _HALF,
-    ),
-    Better(
-        r"\bgetdata\(",
-        "Make an array of the picture itself, not of a list of its pixels",
-        "np.asarray(picture): getdata() makes a tuple of Python numbers of each pixel.",
-        (0.002, 0.1),
     ),
     Better(
         r"\b(?:rotate|ImageEnhance|ImageFilter|ImageOps|ColorJitter|adjust_\w+|enhance|elastic\w*|"
@@ -339,12 +321,6 @@ BETTER_CALLS = (
         r"jaxtyping|check_type)\b|pydantic",
         "Do not copy or check whole records for each sample",
         "use the attributes themselves: asdict() copies, and a model checks, every field.",
-        _LITTLE,
-    ),
-    Better(
-        r"\b(?:OmegaConf|omegaconf|DictConfig|ml_collections|ConfigDict|yacs)\b",
-        "Read the settings once into plain attributes",
-        "self.size = int(cfg.size) in __init__: each access of a config object walks the tree.",
         _LITTLE,
     ),
     Better(

@@ -9,7 +9,7 @@ from ...profiler.base.arrays import Ints, Mask
 from ...profiler.store.run.run import LoaderRun
 from ..stage_model.stages import startup_ns
 from . import costs
-from .recorded import Recorded
+from .recorded import Recorded, workers_stay
 
 # Ending workers may take this many times as long as usual; a longer pause between epochs is
 # something else, such as validation.
@@ -44,7 +44,7 @@ def start_ns(seen: Recorded) -> float:
 
 def stop_ns(loader: LoaderRun) -> float:
     """Ending the workers: the time between two epochs, or the usual time if that is too long."""
-    if not loader.num_workers or loader.config.get("persistent_workers") is True:
+    if not loader.num_workers or workers_stay(loader):
         return 0.0
     usual = costs.STOP_NS * loader.num_workers
     ends, begins = loader.epochs["t_end_ns"][:-1], loader.epochs["t_iter_ns"][1:]

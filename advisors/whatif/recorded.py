@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...profiler.base.arrays import Floats, Ints, Mask
-from ...profiler.store.run.epoch_ends import one_each
+from ...profiler.store.run.epoch_ends import one_each, rebuilt
 from ...profiler.store.run.run import LoaderRun
 from ..stage_model.verdict import MINIMUM_BATCHES, long_enough
 
@@ -16,6 +16,11 @@ BLOCK_ROWS = 32
 MAX_ROWS = 20_000
 # In the first part of a run, batches that take many times the median warm something up.
 EARLY, WARMING = 0.05, 8.0
+
+
+def workers_stay(loader: LoaderRun) -> bool:
+    """Whether its workers go on from one pass to the next."""
+    return loader.config.get("persistent_workers") is True and not rebuilt(loader.epochs)
 
 
 class TooLittle(Exception):
@@ -49,7 +54,7 @@ class Recorded:
         if workers:
             self.usable &= (self.column("t_fetch_ns") >= 0) & (pack >= 0)
         self.fresh = self.head | (into < max(1, workers))
-        if loader.config.get("persistent_workers") is True:  # workers start in the first epoch
+        if workers_stay(loader):  # workers start in the first epoch
             self.fresh &= self.head | (self.epoch == self.epoch[:1])
         steady = self.usable & ~self.fresh
         if np.count_nonzero(steady) < MINIMUM_BATCHES:

@@ -17,7 +17,7 @@ from ..stage_model.wait_kinds import wait_kinds
 from . import costs, epoch_times
 from .device_work import DeviceWork, Together, device_work
 from .main_work import compute_cores, receive_ns, sizes
-from .recorded import Recorded, TooLittle
+from .recorded import Recorded, TooLittle, workers_stay
 from .sharing import sharing_of
 
 # Two threads that compute take turns of this length with the interpreter (sys.getswitchinterval):
@@ -170,7 +170,7 @@ def _plan(run: Run, process: ProcessRun, loader: LoaderRun, device: DeviceWork |
         prefetch_factor=loader.prefetch_factor,
         in_order=config.get("in_order") is not False,
         pin_memory=config.get("pin_memory") is True and process.device is not None,
-        persistent_workers=config.get("persistent_workers") is True,
+        persistent_workers=workers_stay(loader),
         multiprocessing_context=costs.method_of(
             config.get("start_method") or process.start_method, process.python
         ),

@@ -23,9 +23,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ....profiler.store.run.epoch_ends import rebuilt
 from ...case.advice import SAME, Advice, Outcomes
 from ...case.case import Case
-from ...case.workers import batches_a_pass, rebuilt
+from ...case.workers import batches_a_pass
 from ...code.loader_code import loader_code
 from ...code.template import definitions
 from ...schema.evidence import Evidence, count, figure, percent, us
@@ -61,7 +62,7 @@ def examine(case: Case) -> Outcomes:
     if a_pass < LEAST_PASS and passes >= LEAST_PASSES and left_early:
         yield _one_iterator(case, evidence, begin_us, a_pass)
     starts = case.report.basis.epoch_start_share or 0.0
-    if a_pass < LEAST_PASS or not rebuilt(case) or starts <= START_SHARE:
+    if a_pass < LEAST_PASS or not rebuilt(case.loader.epochs) or starts <= START_SHARE:
         return
     if case.meets("prediction workers"):
         yield case.change(

@@ -33,6 +33,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ....profiler.store.run.epoch_ends import rebuilt
 from ...case.advice import SAME, WITHIN, Advice, Outcomes, Unmeasured, smallest
 from ...case.case import Case
 from ...case.code_text import Source
@@ -44,7 +45,6 @@ from ...case.workers import (
     crowded,
     making_figures,
     over_budget,
-    rebuilt,
     start_method,
     waits_of,
 )
@@ -136,7 +136,12 @@ def _options(case: Case) -> dict[int, Advice]:
 def _kept(case: Case, workers: int) -> dict[str, Any]:
     """A loader that gets its first workers keeps them between epochs: starting them may cost more
     than they gain."""
-    if not workers or case.num_workers or rebuilt(case) or case.loader.epochs.rows < 2:
+    if (
+        not workers
+        or case.num_workers
+        or rebuilt(case.loader.epochs)
+        or case.loader.epochs.rows < 2
+    ):
         return {}
     return {"persistent_workers": True}
 

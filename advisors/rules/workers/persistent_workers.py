@@ -20,9 +20,10 @@ When not to
 
 from __future__ import annotations
 
+from ....profiler.store.run.epoch_ends import rebuilt
 from ...case.advice import Outcomes
 from ...case.case import Case
-from ...case.workers import batches_a_pass, rebuilt, start_method
+from ...case.workers import batches_a_pass, start_method
 from ...schema.evidence import count, percent, us
 from ...stage_model.measured import mean
 from ...stage_model.stages import startup_ns
@@ -42,7 +43,11 @@ SAMPLER_SHARE = 0.5
 def examine(case: Case) -> Outcomes:
     starts, a_pass = case.report.basis.epoch_start_share, batches_a_pass(case) or 0.0
     startup_mean = mean(startup_ns(case.loader)[1:])
-    if case.config.get("persistent_workers") is not False or rebuilt(case) or a_pass < LEAST_PASS:
+    if (
+        case.config.get("persistent_workers") is not False
+        or rebuilt(case.loader.epochs)
+        or a_pass < LEAST_PASS
+    ):
         return
     if starts is None or startup_mean is None or starts <= START_SHARE:
         return

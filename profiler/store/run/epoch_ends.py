@@ -65,3 +65,9 @@ def computing_until_iter(epochs: Columns, batches: Columns) -> Columns:
     compute = batches["compute_ns"].copy()
     compute[:-1] = epochs["t_iter_ns"][1:] - (batches["t_ns"] + batches["wait_ns"])[:-1]
     return Columns({**batches, "compute_ns": compute.clip(-1)}, batches.rows)
+
+
+def rebuilt(epochs: Columns) -> bool:
+    """Whether a loader was another object in nearly every pass: what an object keeps is lost."""
+    instances = epochs["instance"]
+    return epochs.rows > 1 and len(np.unique(instances[instances >= 0])) >= 0.8 * epochs.rows

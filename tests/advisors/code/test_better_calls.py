@@ -18,7 +18,6 @@ rows = np.random.choice(n, k, replace=False, p=weights) | | Draw with NumPy
 item = np.random.choice(self.boxes) | | Draw an index, not an item
 pixels = torch.randperm(x[0].numel(), device=x[0].device)[: self.n] | | without permuting all
 yield from (self.kept[i] for i in drawn) | torch's Tensor.__iter__ | a list (tolist())
-x = np.array(list(image.getdata())) | PIL's getdata | picture itself
 member = tar.getmember(name) | tarfile's _getmember | tar file
 row = torch.tensor(self.rows[i].tolist()) | | undone right away
 record = pickle.loads(pickle.dumps(self.records[i])) | pickle's dumps | undone right away
@@ -26,7 +25,6 @@ image = np.array(Image.fromarray(array)) | PIL's fromarray | undone right away
 x = np.asarray(image) / 255.0 | | convert to float on the device
 row = table.take([i]).to_pylist()[0] | pyarrow's Table.take | Combine the chunks
 np.add.at(histogram, bins, 1) | | bincount or reduceat
-target = np.eye(1000)[labels] | | one-hot
 best = np.argsort(-scores)[:20] | | top k
 ids = torch.unique(batch["ids"]) | torch's _unique2 | Count integers
 keep = np.setdiff1d(all_items, seen) | numpy's in1d | mask
@@ -35,7 +33,6 @@ u, s, v = np.linalg.svd(patch) | numpy's svd | Decompose
 grid = torch.meshgrid(ys, xs, indexing="ij") | torch's meshgrid | grids
 assert np.isfinite(x).all() | | Check the data once
 data = np.memmap(path, "float32") | numpy's __new__ | Load, map
-rows = np.load(path, allow_pickle=True) | | arrays of objects
 near = cKDTree(points).query(center, 64) | | neighbours
 row = self.matrix.getrow(index).toarray() | scipy's __getitem__ | CSR
 z = scipy.stats.norm.rvs(size=8) | scipy's rvs | scipy.stats
@@ -57,7 +54,6 @@ values = [float(v) for v in line] | | Parse the text
 random.shuffle(order) | random's shuffle | Draw with NumPy
 x = x + 0.1 * torch.randn_like(x) | | noise
 record = dataclasses.asdict(item) | dataclasses's _asdict_inner | whole records
-size = OmegaConf.select(cfg, "data.size") | omegaconf's select | settings
 if os.path.exists(path): | genericpath's exists | Look at files once
 item = self.queue.pop(0) | | deque
 torch.save(self.state_dict(), path) | torch's save | less often

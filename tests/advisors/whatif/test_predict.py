@@ -129,6 +129,12 @@ def test_keeping_workers_saves_their_start(tmp_path: Path) -> None:
     for changes, ms, rel in ((kept, 214, 0.12), (sooner, 284, 0.08), (none, 480, 0.1)):
         assert predict(run, **changes).mid == pytest.approx(334 / ms, rel=rel), changes
     assert predict(run, multiprocessing_context="spawn").high < 0.6
+    # A loader that is built again for each epoch loses its workers, whatever it is told.
+    for built, factor in ((1, 334 / 214), (0, 1.0)):
+        again = [{**each, "instance": built * n} for n, each in enumerate(epochs)]
+        told, path = {**config, "persistent_workers": True}, tmp_path / f"built{built}"
+        run = recorded(path, lanes, epochs=again, config=told, main_cores=0)
+        assert predict(run, persistent_workers=True).mid == pytest.approx(factor, rel=0.12)
     # Long epochs do not feel the start.
     long = whatif(tmp_path, starved(2, 20, 0, 4), config=config).predict(persistent_workers=True)
     assert long.mid == pytest.approx(1, abs=0.01)
