@@ -310,8 +310,7 @@ BETTER_CALLS = (
         _SOME,
     ),
     Better(
-        r"\b(?:randn|randn_like|rand_like|standard_normal|normal_?|uniform_?|rand|poisson|dropout|"
-        r"bernoulli)\(",
+        r"\b(?:randn?|randn?_like|standard_normal|normal_?|uniform_?|poisson|dropout|bernoulli)\(",
         "Draw noise for the batch, on the device, or in float32",
         "torch.randn(shape, device=device) in the training step; or dtype=np.float32.",
         _HALF,

@@ -20,7 +20,6 @@ from .shapes import Shape
 # What is done in advance saves nearly all of a line, and most of what stands around it: in 20
 # cases of the casebook, the engineer's fix left a median of 4 % of the stage.
 SAVES = 0.9
-IN_ADVANCE = "keep the result, in memory or in a file for each sample, and read that instead."
 AVOID = "do this once before training and keep the result, avoid it, or make it cheaper."
 # A stage that takes longer in each fifth of a run, and in the last this many times as long as in
 # the first: clocks and neighbours vary less, and not in one direction.
@@ -69,7 +68,8 @@ def make_cheaper(
     if better is not None:
         title, do, why, left = better.title, better.do, "", better.remains(share)
     elif again:
-        title, do = "Do this once in advance, not in each epoch", IN_ADVANCE
+        title = "Do this once in advance, not in each epoch"
+        do = "keep the result, in memory or in a file for each sample, and read that instead."
         why, left = ", and each epoch makes the same of it", (0.0, left[1])
     at = f" ({line.place})" if line.place is not None else ""
     head = textwrap.fill(f"# By hand{at}: {do}", 100, subsequent_indent="# ")

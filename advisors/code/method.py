@@ -56,8 +56,9 @@ class Method:
         self.loops: dict[ast.stmt, ast.stmt] = {}  # the outermost loop that a statement stands in
         if self.function is None:
             return
-        lambdas = (each for each in ast.walk(self.function) if isinstance(each, ast.Lambda))
-        self.varying |= {each.arg for made in lambdas for each in made.args.args}
+        if varying != set():  # of lambdas, what a function that is given more hands them
+            lambdas = (each for each in ast.walk(self.function) if isinstance(each, ast.Lambda))
+            self.varying |= {each.arg for made in lambdas for each in made.args.args}
         if not self.function.args.args:
             return
         self.statements = _statements_in(self.function)
@@ -65,8 +66,7 @@ class Method:
         own = arguments[0].arg == "self" or self.name.startswith("__getitem")
         self.arguments = [each.arg for each in arguments[own:]]
         self.varying |= {*(self.arguments if varying is None else varying), *drawing}
-        if self.name in anew:
-            self.varying.add("self")
+        self.varying |= {"self"} if self.name in anew else set()
         if self.name == "__iter__" or yields(self.function):
             # What its loops hold is done for each sample.
             loops = [each for each in self.statements if isinstance(each, _LOOPS)]

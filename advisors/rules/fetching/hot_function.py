@@ -93,8 +93,7 @@ WAITS = " Fetching mostly waits: more workers, or threads inside __getitems__, o
 CONSTRUCTED = Better(
     "",
     "Make the library's object once, and keep it",
-    "in each worker at first use (one for each value, in a dict, if it differs), and call its "
-    "methods.",
+    "in each worker, at first use (a dict of them, if they differ), and call its methods.",
     (0.02, 0.5),
 )
 SEARCHED = (

@@ -355,6 +355,7 @@ def test_an_argument_varies_if_a_call_gives_it_what_does() -> None:
         ("image = decode(self.paths[index])", True),
         ("image = self.scaled(decode(self.paths[index]))", True),
         ("scaled", True),  # as a whole
+        ("image = sorted(parts(self.paths[index]), key=lambda part: part.at)", True),
         ("image = self.cut(decode(self.paths[index]))", False),  # draws below
         ("image = decode(self.paths[random.randrange(9)])", False),
         ("image = rotate(decode(self.paths[index]), self.angle(self.paths))", False),
