@@ -97,6 +97,14 @@ def test_steps_are_predicted_together(case: Case) -> None:
     assert plan.stop == "the loop computes nearly all of the time: stop there."
 
 
+def test_a_line_without_a_known_remedy_yields_to_workers_that_gain_half_as_much(case: Case) -> None:
+    workers, advice = made(case, "1 worker"), made(case, "half").advice
+    for mid, first in ((40.0, "half"), (1.3, "1 worker")):
+        line = replace(advice, predicted=Range(1.0, mid, 2 * mid))
+        by_hand = Option(line, {"fetch": (0.5 / mid, 1.0)}, 0.0, by_hand=True)
+        assert titles(case, workers, by_hand)[0][0] == first
+
+
 def test_what_is_wrong_comes_before_what_is_slow(case: Case) -> None:
     order = made(case, "order", "correctness")
     workers = made(case, "1 worker")
