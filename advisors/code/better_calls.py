@@ -196,7 +196,8 @@ BETTER_CALLS = (
         _HALF,
     ),
     Better(
-        r"\b(?:nib|nibabel|get_fdata|dataobj|pydicom|dcmread|sitk|SimpleITK|tifffile|rasterio|openslide|czifile|loadmat|netCDF4|"
+        r"\b(?:nib|nibabel|get_fdata|dataobj|pydicom|dcmread|sitk|SimpleITK|tifffile|rasterio|"
+        r"openslide|czifile|loadmat|netCDF4|"
         r"cfgrib|astropy|wfdb|mne|uproot|pretty_midi|music21|mido|pynwb|trimesh|open3d|o3d|laspy)\b",
         "Convert the files once to arrays that can be mapped",
         "np.save each volume before training; then np.load(path, mmap_mode='r')[part].",

@@ -209,8 +209,9 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         yield make_cheaper(case, "fetch", group, _sampled(stage, group.share), grows(case, "fetch"))
     elif named is not None:
         better = better_call(named.text, named.call) or _constructs(stage, named)
-        sampled = _sampled(stage, named.share)
-        advice = make_cheaper(case, "fetch", named, sampled, better=better, again=again)
+        advice = make_cheaper(
+            case, "fetch", named, _sampled(stage, named.share), better=better, again=again
+        )
         waits = (fetch_idle_share(case) or 0.0) > MOSTLY_WAITS
         yield Unmeasured(advice.why + WAITS) if advice.by_hand and waits else advice
     elif other is not None:
