@@ -84,8 +84,8 @@ def _of_work(case: Case, stage: str) -> Iterator[Finding]:
     waiting = _drawn(case) if stage == "index" else waited_on(case, stage)
     if not waiting and not case.num_workers:
         return
-    code, parts = case.code_stage(stage), list[Part]()
-    if code is not None and code.samples >= LEAST_SAMPLES:
+    code, parts = case.code_stage(stage, LEAST_SAMPLES), list[Part]()
+    if code is not None:
         # What a sampler asks samples for is the sampler's, not theirs.
         parts = list(parts_of(code, SAMPLES_MADE if stage == "index" else ()))
     whole = Part(None, None, None, _WHOLE, code.doing if code is not None else ())

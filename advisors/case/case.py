@@ -179,9 +179,10 @@ class Case:
             for each in lines[:MOST_LINES]
         }
 
-    def code_stage(self, name: str) -> CodeStage | None:
-        """What stack samples show of a stage; None without samples."""
-        return self.report.code.stages.get(name) if self.report.code is not None else None
+    def code_stage(self, name: str, least: int = 0) -> CodeStage | None:
+        """What stack samples show of a stage; None if there are none, or fewer than `least`."""
+        stage = self.report.code.stages.get(name) if self.report.code is not None else None
+        return stage if stage is not None and stage.samples >= least else None
 
     def waited_for(self, *causes: str) -> float:
         """Share of all waiting with these causes (see stage_model.waiting.CAUSES), 0 if unknown."""

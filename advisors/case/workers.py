@@ -71,8 +71,8 @@ def cpu_over_wall(case: Case) -> float | None:
 
 def waits_of(case: Case) -> tuple[Doing, ...]:
     """What fetching waits for besides a core, as stack samples saw it, the most frequent first."""
-    stage = case.code_stage("fetch")
-    found = stage.doing if stage is not None and stage.samples >= LEAST_SAMPLES else ()
+    stage = case.code_stage("fetch", LEAST_SAMPLES)
+    found = stage.doing if stage is not None else ()
     return tuple(each for each in found if each.kind not in ("compute", "core"))
 
 

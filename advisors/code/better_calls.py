@@ -272,6 +272,18 @@ BETTER_CALLS = (
         (0.01, 0.5),
     ),
     Better(
+        r"\bSELECT\b.*\bWHERE\b",
+        "Give the table an index for this query",
+        "CREATE INDEX for the columns of its WHERE, once: without one, it goes through all rows.",
+        _LITTLE,
+    ),
+    Better(
+        r"^\w+ = \w+\[[^\]:]+:\]",
+        "Move an offset instead of copying the rest of a list",
+        "keep the position up to which it is used, or take items from a collections.deque.",
+        (0.0, 0.1),
+    ),
+    Better(
         r"\.execute\w*\(|\bread_sql\w*\(",
         "Ask the database once for a batch",
         "SELECT ... WHERE id IN (...) in __getitems__; or read the table into arrays once.",

@@ -38,7 +38,6 @@ _NEEDLESS = re.compile(
 # How objects of a multiprocessing.Manager ask its process.
 _ASKS = "BaseProxy._callmethod"
 _SMALLER = ("resize", "crop", "thumbnail", "interpolate", "downscale", "decimate", "subsample")
-_QUERY = re.compile(r"\bSELECT\b.*\bWHERE\b", re.IGNORECASE | re.DOTALL)
 _DRAWN = ("choice", "choices", "sample")  # a few of many
 # The same values seen in another way: what is taken of it is taken of what it was made of.
 _VIEWS = (
@@ -79,7 +78,7 @@ _NEW = ("zeros", "copy", "deepcopy", "clone", "dict", "items", "keys", "values")
 CHANGES = " changes"
 # The kind of a method that is known to change nothing.
 METHOD = "method"
-DEQUE, PROXY = "deque", "Proxy"
+DEQUE = "deque"
 # What costs a call, whatever it is for: many in a loop are one for all values.
 _SMALL = (
     *("randrange", "randint", "random", "choice", "uniform", "gauss", "item", "float", "int"),
@@ -143,13 +142,6 @@ _ALL = Shape(
     0.95,
     waste=False,
 )
-_SEARCHED_BY_SQL = Shape(
-    "searched by SQL",
-    "Give the table an index for this query",
-    ", and goes through the whole table unless the columns of its WHERE have an index",
-    "CREATE INDEX for these columns, once; EXPLAIN QUERY PLAN then says SEARCH, not SCAN.",
-    0.3,
-)
 _PART_READ = Shape(
     "whole for a part",
     "Read only the part that is used",
@@ -183,13 +175,6 @@ _PART_USED = Shape(
     0.5,
     "Values may differ slightly if the order of the two steps matters.",
     waste=False,
-)
-_REST = Shape(
-    "rest of a list",
-    "Move an offset instead of copying the rest of a list",
-    ", and copies all that is left each time",
-    "keep the position up to which it is used, or take items from a collections.deque.",
-    0.9,
 )
 _WALKED = Shape(
     "deque",
@@ -256,8 +241,8 @@ def shape_of(
         smaller = None
     if nested is None and _searched(line):
         return _SEARCHED
-    if (slow := _slow_container(line)) is not None:
-        return slow
+    if _walks(line):
+        return _WALKED
     if nested is None and (taken_of_whole(statement, method) or (smaller and _all_of(statement))):
         return _PART_READ
     for found, shape in (
@@ -280,7 +265,6 @@ def kinds_of(part: Part) -> dict[str, str]:
     return {
         **{each.name: each.kind for each in part.attributes},
         **{each.name: DEQUE for each in part.attributes if each.type.endswith(DEQUE)},
-        **{each.name: PROXY for each in part.attributes if each.type.endswith(PROXY)},
         **{f"{each.name}[]": each.items for each in part.attributes if each.items is not None},
         **{f"{name}#": f"{length:,}" for name, length in lengths.items() if length >= MANY},
         **{f"global {each.name}": each.kind for each in part.globals},
@@ -526,24 +510,19 @@ def _tests_all(loop: ast.For | ast.comprehension, tests: list[ast.expr], line: _
     return both and not line.varies(loop.iter)
 
 
-def _slow_container(line: _Line) -> Shape | None:
-    """Of a list that is used as a queue, a queue that is used as a list, a Manager's proxy, or a
-    table that may have no index."""
+def _walks(line: _Line) -> bool:
+    """Whether it uses a queue as a list."""
     for node in line.nodes:
         match node:
-            case ast.Constant(str() as text) if _QUERY.search(text):
-                return _SEARCHED_BY_SQL
-            case ast.Subscript(ast.Name(name), ast.Slice(ast.expr(), None, None)):
-                if isinstance(line.statement, ast.Assign) and node is line.statement.value:
-                    return _REST
-            case ast.Attribute(_, name) if line.held.get(name) == PROXY:
-                return _OTHER_PROCESS
-            case ast.Subscript(ast.Attribute(_, name), key) if line.held.get(name) == DEQUE:
-                return _WALKED if line.varies(key) else None
+            case ast.Subscript(ast.Attribute(_, name), key) if line.varies(key):
+                pass
             case ast.Call(args=[ast.Attribute(_, name), *_]) if called(node) in _DRAWN:
-                if line.held.get(name) == DEQUE:
-                    return _WALKED
-    return None
+                pass
+            case _:
+                continue
+        if line.held.get(name) == DEQUE:
+            return True
+    return False
 
 
 def _compares(test: ast.AST, line: _Line, ordered: bool = False) -> bool:

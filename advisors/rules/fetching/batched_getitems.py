@@ -52,6 +52,7 @@ from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT
 from ...code.loader_code import dataset_class
 from ...code.loader_form import form_of
 from ...schema.evidence import Evidence, count, percent, times, us
+from ...schema.report_model import CodeStage
 
 NEEDS = "DataLoader map prediction"
 
@@ -99,10 +100,10 @@ def examine(case: Case) -> Outcomes:
         form = batched_form(case)
     except NotArrays as reason:
         # Rows of a DataFrame have a remedy of their own: see hot-function.
-        known = held(case, "dataframe") is not None and case.code_stage("fetch") is not None
-        small = sample_us < SAMPLE_US
+        stage, small = case.code_stage("fetch", LEAST_SAMPLES), sample_us < SAMPLE_US
+        known = held(case, "dataframe") is not None and stage is not None
         looked_up = small and not (known or own_collate(case))
-        if looked_up or (sample_us < LOOK_UP_US and _small_steps(case, small)):
+        if looked_up or (sample_us < LOOK_UP_US and _small_steps(case, stage, small)):
             yield _by_hand(case, sample_us, evidence, reason)
         return
     if sample_us < LOOK_UP_US:
@@ -119,12 +120,11 @@ def _fetched_one_by_one(case: Case) -> bool:
     return not inner.getitems and not (inner is dataset and config.get("getitems"))
 
 
-def _small_steps(case: Case, small: bool) -> bool:
+def _small_steps(case: Case, stage: CodeStage | None, small: bool) -> bool:
     """Whether samples are computed from arrays in memory, in lines below which hardly anything but
     C code runs, and of which none stands out unless samples are `small`: what such lines cost is a
     call each."""
-    stage = case.code_stage("fetch")
-    if stage is None or stage.samples < LEAST_SAMPLES or held(case, "tensor", "ndarray") is None:
+    if stage is None or held(case, "tensor", "ndarray") is None:
         return False
     own = [each.share for each in stage.lines if each.own]
     return (small or max(own, default=1.0) < STANDS_OUT) and sum(own) >= MOST_OWN

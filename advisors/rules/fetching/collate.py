@@ -96,7 +96,6 @@ _COPIES = re.compile(
 )  # and nothing else
 # A tensor made of a list, value by value; surely of arrays.
 _OF_LIST = re.compile(r"[tT]ensor\((?:\w+\)|\[)")
-_LISTED = re.compile(r"torch\.\w+\(\[\s*(?:list\(|[\w.\[\]]+\.tolist\(\))")
 _PADS = re.compile(r"\bpad_sequence\(|\bpad\(|\bnp\.pad\(|pad_token|padding", re.IGNORECASE)
 
 
@@ -123,7 +122,7 @@ def examine(case: Case) -> Outcomes:
             "collate_fn is slow, but its source was not recorded, so what to change is not known"
         )
         return
-    padding, name, lines = _padding(case), collate_name(case), _hot_lines(case)
+    padding, name, lines = _padding(case), collate_name(case), _hot_lines(case, part)
     evidence: Evidence = {
         "collating a batch": us(collate),
         "of making it": percent(share),
@@ -201,17 +200,15 @@ def _large(case: Case, collate_us: float) -> Iterator[Advice]:
 def _cause(source: str, padding: float | None) -> Better | None:
     if re.search(r"\b(?:for|while)\b", source) and _LOOP_LINE.search(source):
         return _LOOP
-    if listed := _LISTED.search(source):
-        return better_call(listed[0], None)
     if (padding or 0.0) > PADDING_SHARE and _PADS.search(source):
         return _PADDING
     return None
 
 
-def _hot_lines(case: Case) -> list[OwnLine]:
+def _hot_lines(case: Case, part: Part) -> list[OwnLine]:
     """The lines of the user's that take most of it, the largest first."""
-    stage, part = case.code_stage("collate"), case.inspection.collate
-    if stage is None or part is None or stage.samples < LEAST_SAMPLES:
+    stage = case.code_stage("collate", LEAST_SAMPLES)
+    if stage is None:
         return []
     lines = SourceLines(case.process, case.loader)
     found = own_lines(stage, [Part(name=part.name, helpers=(part.call,))], lines)
@@ -245,8 +242,8 @@ def _of_line(case: Case, hot: OwnLine) -> Better | None:
 
 def _by_hand(case: Case, collate_us: float) -> Advice | Unmeasured:
     """The part of it that takes most, whether or not its source is known."""
-    stage = case.code_stage("collate")
-    parts = parts_of(stage) if stage is not None and stage.samples >= LEAST_SAMPLES else ()
+    stage = case.code_stage("collate", LEAST_SAMPLES)
+    parts = parts_of(stage) if stage is not None else ()
     hot = max(parts, key=lambda part: part.share.mid, default=None)
     copies = hot is not None and _COPIES.match(hot.text or "") is not None
     large = next(iter(_large(case, collate_us)), None) if copies else None

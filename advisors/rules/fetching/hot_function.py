@@ -122,17 +122,14 @@ def examine(case: Case) -> Outcomes:
 
 
 def _no_stacks(case: Case, samples: int, sample_us: float) -> str:
-    if samples:
-        of_fetch = "samples of fetch are" if samples > 1 else "sample of fetch is"
-        return (
-            f"{samples} stack {of_fetch} too few to tell what takes {us(sample_us)} a sample: "
-            "record for longer, or run `loaderscope stacks` while it trains"
-        )
     reason = case.report.code.reason if case.report.code is not None else None
+    few = f"stacks were not recorded{f' ({reason})' if reason else ''}"
+    if samples:
+        few = f"{count(samples)} stack samples of fetch are too few"
     return (
-        f"stacks were not recorded{f' ({reason})' if reason else ''}, so what takes the "
-        f"{us(sample_us)} a sample inside fetch is not known: run `loaderscope stacks` while it "
-        "trains, or record a run of a few seconds with LOADERSCOPE_STACKS=eager"
+        f"what takes the {us(sample_us)} a sample inside fetch is not known, since {few}: record "
+        "for longer, run `loaderscope stacks` while it trains, or record a run of a few seconds "
+        "with LOADERSCOPE_STACKS=eager"
     )
 
 
@@ -250,13 +247,12 @@ def _known(case: Case, stage: CodeStage, hot: Hot, sample_us: float) -> Advice:
         title, why = SEARCHED
     return change.advise(
         title,
-        f"{_capital(kind.name)} takes {percent(hot.share)} of fetch{_from(hot.place)}. {why}",
+        f"{percent(hot.share)} of fetch goes into {kind.name}{_from(hot.place)}. {why}",
         {
             "fetch a sample": us(sample_us),
             "share of waiting": percent(fetch_share(case)),
             **_sampled(stage, Range(hot.low, hot.share, hot.high)),
             "function": hot.function and f"{hot.function}, {us(hot.share * sample_us)} per sample",
-            "called from": f"line {hot.place}" if hot.place is not None else None,
         },
         caveat=kind.caveat,
         effort=kind.effort,
@@ -293,9 +289,3 @@ def _sampled(stage: CodeStage, share: Range) -> Evidence:
 
 def _from(place: str | None) -> str:
     return f", called from {place}" if place is not None else ""
-
-
-def _capital(name: str) -> str:
-    if name.startswith(("ast.", "copy.", "numpy.", "pandas.", "torch")):
-        return name
-    return name[:1].upper() + name[1:]

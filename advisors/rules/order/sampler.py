@@ -74,8 +74,8 @@ def examine(case: Case) -> Outcomes:
     if case.meets("stream") or share is None or mean is None or share < INDEX_SHARE:
         return
     name, own = _sampler(case)
-    stage = case.code_stage("index")
-    if own and stage is not None and stage.samples >= FEW_SAMPLES:
+    stage = case.code_stage("index", FEW_SAMPLES)
+    if own and stage is not None:
         made = _made(stage)
         if made.mid >= MAKES_SAMPLES:
             yield _reads_samples(case, name, made)

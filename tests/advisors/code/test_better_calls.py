@@ -18,6 +18,8 @@ rows = np.random.choice(n, k, replace=False, p=weights) | | Draw with NumPy
 item = np.random.choice(self.boxes) | | Draw an index, not an item
 pixels = torch.randperm(x[0].numel(), device=x[0].device)[: self.n] | | without permuting all
 yield from (self.kept[i] for i in drawn) | torch's Tensor.__iter__ | a list (tolist())
+text = text[match.end():] | | Move an offset
+row = db.execute("SELECT x FROM y WHERE z = ?", (z,)) | sqlite3's execute | an index for this query
 member = tar.getmember(name) | tarfile's _getmember | tar file
 row = torch.tensor(self.rows[i].tolist()) | | undone right away
 record = pickle.loads(pickle.dumps(self.records[i])) | pickle's dumps | undone right away

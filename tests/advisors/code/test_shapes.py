@@ -146,7 +146,6 @@ KNOWN |= {"table": "hf"}
         "x = made(self.a[index])  # -\nreturn x[:4], x[4]",
         "x = made(self.a[index])  # whole for a part\nreturn x[:4]",
         "x = torch.randint(made(self.a), index)  # -\ny = x[:4]\nreturn y",
-        "x = made(index)\ny = x[8:]  # rest of a list\nreturn y",
         "x = made(index)\ny = x[8:9]  # -\nreturn y",
         "return np.random.choice(self.few, p=self.odds)  # all for one",
         "return np.random.choice(self.few)  # -",
@@ -174,7 +173,6 @@ KNOWN |= {"table": "hf"}
         # Containers that are searched.
         "again = index in self.seen  # searched\nfew = random.sample(self.kept, 8)  # deque",
         "few = random.sample(self.seen, 8)  # -\nlast = self.kept[-1]  # -",
-        "rows = self.db.execute('SELECT x FROM y WHERE z = ?', (index,)).fetchall()  # searched by SQL",
         "state = self.memory[index]  # deque",
         "near = [key for key, box in self.tiles.items() if box.intersects(index)]  # searched",
         "for box in self.boxes:\n    if box.holds(index):  # searched\n        break",
