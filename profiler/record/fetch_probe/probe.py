@@ -102,12 +102,10 @@ class FetchProbe:
         """Whether to sample the fetch of this batch."""
         if self._off or self._remaining_at_first:
             return not self._off
-        if self.epoch != self._probed_in_epoch:
+        if self._probed_in_epoch < self.epoch < MAX_EPOCHS:
             self._probed_in_epoch = self.epoch
-            affords = self._affords(OWN_SHARE_EPOCHS)
-            if affords or self.epoch < MAX_EPOCHS:
-                self._remaining_at_first = AT_FIRST_LATER if affords else 1
-                return True
+            self._remaining_at_first = AT_FIRST_LATER if self._affords(OWN_SHARE_EPOCHS) else 1
+            return True
         if self._skip:
             self._skip -= 1
             return False

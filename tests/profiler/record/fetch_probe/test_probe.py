@@ -281,6 +281,8 @@ def test_looks_take_a_thousandth_of_the_time_and_each_epoch_is_looked_at(host, o
     one.epoch = 1
     assert batches(host, one, 4) == [0, 1]
     assert [*one.totals.epochs] == [0, 1]
+    one.epoch = bounds.MAX_EPOCHS  # all later epochs are one
+    assert batches(host, one, 4) == []
     one._own_ns = 10 * MS
     assert batches(host, one, 900) == []  # nine seconds
     assert len(batches(host, one, 200)) >= 1
