@@ -161,7 +161,7 @@ BETTER_CALLS = (
         (0.01, 0.5),
     ),
     Better(
-        r"\bsparse\b|\b(?:coalesce|to_?dense|toarray|tocs[rc]|getrow|getcol)\(|_coo\b",
+        r"\bsparse\b|\b_?cs[rc]?_|\b(?:coalesce|to_?dense|toarray|tocs[rc]|getrow|getcol)\(|_coo\b",
         "Keep the arrays of a CSR matrix, and slice them",
         "row i is indices[indptr[i] : indptr[i + 1]] and the same slice of data.",
         (0.01, 0.4),
@@ -196,15 +196,15 @@ BETTER_CALLS = (
         _HALF,
     ),
     Better(
-        r"\b(?:nib|nibabel|get_fdata|dataobj|pydicom|dcmread|sitk|SimpleITK|tifffile|rasterio|"
-        r"openslide|czifile|loadmat|netCDF4|"
-        r"cfgrib|astropy|wfdb|mne|uproot|pretty_midi|music21|mido|pynwb|trimesh|open3d|o3d|laspy)\b",
+        r"\b(?:nib|nibabel|get_fdata|dataobj|pydicom|dcmread|sitk|SimpleITK|tifffile|rasterio|netCDF4|"
+        r"openslide|czifile|loadmat|cfgrib|astropy|wfdb|mne|uproot|pretty_midi|music21|mido|pynwb|"
+        r"laspy|trimesh(?:\.|'s )load|o(?:pen)?3d\.io)\b",
         "Convert the files once to arrays that can be mapped",
         "np.save each volume before training; then np.load(path, mmap_mode='r')[part].",
         (0.005, 0.4),
     ),
     Better(
-        r"\b(?:decord|VideoReader|av\.open|VideoCapture|read_video|imageio)\b",
+        r"\b(?:av's|decord|VideoReader|av\.open|VideoCapture|read_video|imageio)\b",
         "Decode only the frames that are used",
         "keep the reader open, and seek; or store the frames that training uses, small, first.",
         _SOME,

@@ -627,8 +627,18 @@ def _made_smaller(line: _Line) -> str | None:
     for each in method.after(statement):
         nodes, bound = nodes_read(each), bound_by(each)
         compared = [node for node in nodes if isinstance(node, ast.Compare)]
+        masks = [
+            node.slice
+            for node in nodes
+            if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name)
+        ]
+        written = [to for to in getattr(each, "targets", ()) if isinstance(to, ast.Subscript)]
+        if names_of(*masks, *written) & made:
+            return None  # all of a mask is used, and of what parts are written into
         if any(_is_smaller(node, made) and not names_of(node) & ends for node in nodes):
-            return None if _used_whole(method, each, made) else method.text(each)
+            rounds = (names_of(*nodes) & changed for _, changed, _ in method.rounds(each))
+            whole = any(rounds) or _used_whole(method, each, made)
+            return None if whole else method.text(each)
         if any(_is_length(node, made) for node in nodes) or names_of(*compared) & made:
             # What ends there is nearly all of it; a mask of it takes a part not known before.
             ends |= bound
@@ -665,8 +675,7 @@ def _taken_here(line: _Line, called_below: str) -> str | None:
 def _used_whole(method: Method, smaller: ast.stmt, made: set[str]) -> bool:
     """Whether what these names hold is used as a whole, although this line takes a part of it, or
     several parts, which together may be all."""
-    again = [node for node in ast.walk(smaller) if isinstance(node, ast.Name)]
-    anew = any(node.id in made and isinstance(node.ctx, ast.Store) for node in again)
+    anew = bound_by(smaller) & made
     later = [] if anew else method.after(smaller)
     nodes = [node for each in (smaller, *later) for node in nodes_read(each)]
     parts = [node for node in nodes if _is_smaller(node, made)]

@@ -366,11 +366,6 @@ def _names_in(cls: type) -> set[str]:
 # Versions.
 
 
-def version_of(package: str) -> str:
-    """'torch 2.15.0+cpu', of an imported package."""
-    return f"{package} {getattr(sys.modules.get(package), '__version__', 'of an unknown version')}"
-
-
 def untried(version: str | None) -> str | None:
     """A sentence if this torch was never tried; None if it was, or is unknown."""
     numbers = re.match(r"(\d+\.\d+)", version or "")

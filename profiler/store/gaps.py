@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..base import torch_parts
 from ..base.errors import RunUnreadable
 from ..base.metadata import read_json, text
 from .rundir import FORMAT
@@ -49,9 +48,8 @@ class Gap:
     @property
     def reason(self) -> str:
         """Why a figure is missing."""
-        return (
-            f"{torch_parts.version_of(self.package)} fits nothing known: {'; '.join(self.missing)}"
-        )
+        version = getattr(sys.modules.get(self.package), "__version__", "of an unknown version")
+        return f"{self.package} {version} fits nothing known: {'; '.join(self.missing)}"
 
     @property
     def sentence(self) -> str:

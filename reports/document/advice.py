@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ...advisors.schema.report_model import LoaderReport, Recommendation
 from ...profiler.base.metadata import clean
@@ -31,7 +30,7 @@ def advice_parts(loader: LoaderReport) -> Iterator[Part]:
     yield Part([*cards, *sentences([plan_summary(loader)], "strong")], "What to change")
     if not rows:
         yield Part(sentences([nothing_to_change(loader)], "strong"))
-    yield Part([without_code(card_of(each)) for each in loader.rejected], "What would not help")
+    yield Part([_rejected(each) for each in loader.rejected], "What would not help")
     if loader.tuning:
         other = "" if loader.tuning.best is None else "else "
         yield Part(bullets(list(tried_lines(loader.tuning))), f"What {other}was tried")
@@ -47,15 +46,10 @@ def card(row: PlanRow, full: bool = False) -> Card:
     return Card(row.advice, effect, ending, inside, row.number, left_out, not full)
 
 
-def card_of(advice: Recommendation) -> Card:
-    """Advice that is no part of a plan: what would not help."""
-    return Card(advice, effect_text(advice), "", body(advice, "Evidence against"))
-
-
-def without_code(shown: Card, *instead: Block) -> Card:
-    """The card with these blocks in place of its code."""
-    left = [each for each in shown.body if not isinstance(each, Code)]
-    return replace(shown, body=[*left, *instead])
+def _rejected(advice: Recommendation) -> Card:
+    """What would not help, without its code."""
+    blocks = [each for each in body(advice, "Evidence against") if not isinstance(each, Code)]
+    return Card(advice, effect_text(advice), "", blocks)
 
 
 def body(advice: Recommendation, evidence: str = "Evidence") -> list[Block]:

@@ -186,7 +186,9 @@ FUNCTION_KINDS = (
         title="Keep the DataFrame's columns as arrays",
         why="Each row by .iloc or .loc is a new Series. An array is read in less than a "
         "microsecond.",
-        caveat="The arrays take as much memory again while both are held.",
+        caveat="The arrays take as much memory again while both are held. Where .loc looks for a "
+        "label, keep a dict of the rows by label, or sort the index once: in an index that is not "
+        "sorted, where labels occur more than once, .loc compares all of them.",
         code=words(
             "# in __init__ of {dataset}, what is taken of each row, as arrays:\n"
             "#     self.values = frame[names].to_numpy()     # the columns that are read together\n"

@@ -89,16 +89,11 @@ OUT_SAVES = 0.5
 # A line that takes this part of what its function takes is named in its place.
 MOST_OF = 0.8
 WAITS = " Fetching mostly waits: more workers, or threads inside __getitems__, overlap that."
-# Of a label that pandas looks up, get_loc takes a tenth of the time of the row.
 CONSTRUCTED = Better(
     "",
     "Make the library's object once, and keep it",
     "in each worker, at first use (a dict of them, if they differ), and call its methods.",
     (0.02, 0.5),
-)
-SEARCHED = (
-    "Sort the index once, so that .loc finds rows instead of searching for them",
-    "In an index that is not sorted, where labels occur more than once, .loc compares all of them.",
 )
 
 
@@ -239,15 +234,9 @@ def _is_opener(case: Case, line: OwnLine) -> bool:
 def _known(case: Case, stage: CodeStage, hot: Hot, sample_us: float) -> Advice:
     kind = hot.family
     change = case.change(code=kind.code(case, hot), fetch=hot.left(sample_us))
-    title, why = kind.title, kind.why
-    searched = (
-        each.function.endswith(".get_loc") and each.share >= MAIN_PART for each in stage.hot
-    )
-    if kind.key == "rows" and any(searched):
-        title, why = SEARCHED
     return change.advise(
-        title,
-        f"{percent(hot.share)} of fetch goes into {kind.name}{_from(hot.place)}. {why}",
+        kind.title,
+        f"{percent(hot.share)} of fetch goes into {kind.name}{_from(hot.place)}. {kind.why}",
         {
             "fetch a sample": us(sample_us),
             "share of waiting": percent(fetch_share(case)),

@@ -144,6 +144,9 @@ KNOWN |= {"table": "hf"}
         "x = made(self.a[index])  # whole for a part\ny = x[: x.shape[0] // 2]\nreturn y",
         "x = np.where(self.a[index] == 0, 1, 2)  # -\nreturn x",
         "x = made(self.a[index])  # -\nreturn x[:4], x[4]",
+        "x = made(self.a[index])  # -\ny = z[x]\ny = y[:4]\nreturn y",  # a mask
+        "x = made(self.a[index])  # -\nx[0::2] = np.sin(x[0::2])\nreturn x",
+        "x = made(self.a[index])  # -\nfor i in range(9):\n    d.append(read(x[i]))",
         "x = made(self.a[index])  # whole for a part\nreturn x[:4]",
         "x = torch.randint(made(self.a), index)  # -\ny = x[:4]\nreturn y",
         "x = made(index)\ny = x[8:9]  # -\nreturn y",

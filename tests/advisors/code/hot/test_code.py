@@ -17,7 +17,11 @@ from loaderscope.advisors.code.by_hand import grows
 from loaderscope.advisors.code.hot.function_code import here, hf_code, stored_code
 from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS
 from loaderscope.advisors.code.hot.kind import Hot
-from loaderscope.profiler.store.inspection import Inspection
+from loaderscope.advisors.code.hot.own_lines import OwnLine
+from loaderscope.advisors.code.hot.shaped_lines import in_each_epoch
+from loaderscope.advisors.code.method import linked
+from loaderscope.advisors.schema.report_model import Range
+from loaderscope.profiler.store.inspection import Inspection, Part
 from loaderscope.profiler.store.lanes.columns import Columns
 from rule_cases import advice, case_of, ran
 from rule_rows import MS, main_loop
@@ -109,3 +113,16 @@ def test_it_is_the_advice_about_the_line_that_takes_most(tmp_path: Path) -> None
     found = advice("hot-function", seen(case_of(tmp_path, loop_of(FETCH)), stack, text=text))
     assert found.title.endswith("longer with each batch: " + text)
     assert "at first and" in found.why and "# By hand (train.py:41): keep only" in found.code
+
+
+@pytest.mark.parametrize(
+    ("made_anew", "again"), [("Pack(self.paths[index])", True), ("self", False)]
+)
+def test_an_object_made_for_each_sample_takes_its_changes_with_it(made_anew, again):
+    getitem = "def __getitem__(self, index):", f"    pack = {made_anew}", "    return pack.all()"
+    text = "return parsed(self.raw, self.at)"
+    method = "def all(self):", "    self.at += 1", f"    {text}"
+    by_sample, by_epoch = (linked([getitem, method], fixed)[1] for fixed in ((), ["__getitem__"]))
+    part = Part(getitem=getitem, helpers=(method,))
+    line = OwnLine(part, by_sample, by_epoch, text, text, None, None, Range(0.9, 0.9, 0.9))
+    assert in_each_epoch(line, [line]) is again
