@@ -431,7 +431,7 @@ def _sets() -> list[Project]:
     def made(name: str, data: str, *engineer: Swap, **more: object) -> Project:
         train = (
             "import data\nfrom torch.utils.data import DataLoader\n\n"
-            f"loader = DataLoader(data.Samples(), batch_size=16{more.pop('given', '')})\n{LOOP}"
+            f"loader = DataLoader(data.Samples(), batch_size=256{more.pop('given', '')})\n{LOOP}"
         )
         if more.pop("pairs", False):
             train = train.replace("batch.sum", "batch[0].sum")
