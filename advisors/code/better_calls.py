@@ -100,7 +100,7 @@ BETTER_CALLS = (
     ),
     Better(
         r"random\.choice\((?!.*\bp\s*=).*\breplace\s*=\s*False|"
-        r"\b(?:permutation|randperm)\(.*\)\s*\[\s*:",
+        r"\b(?:permutation|randperm)\(.*\)\s*\[\s*:|\[[\w.]*(?:permutation|randperm)\(len\(",
         "Draw a few of many without permuting all",
         "np.random.default_rng().choice(n, k, replace=False), or random.sample(range(n), k).",
         (0.0005, 0.15),

@@ -212,8 +212,14 @@ class _Line:
         """The outermost loop that it stands in."""
         return self.method.loops.get(self.statement)
 
+    @cached_property
+    def changed(self) -> set[str]:
+        """The names made of attributes that change."""
+        makers = (each for each in self.method.statements if _changes(nodes_read(each), self.held))
+        return bound_by(*makers)
+
     def varies(self, *nodes: ast.AST) -> bool:
-        return self.method.varies(*nodes)
+        return self.method.varies(*nodes) or bool(names_of(*nodes) & self.changed)
 
 
 def shape_of(
@@ -246,7 +252,7 @@ def shape_of(
     if nested is None and (taken_of_whole(statement, method) or (smaller and _all_of(statement))):
         return _PART_READ
     for found, shape in (
-        (_made_again(line), _MADE_AGAIN),
+        (_made_again(line, called_below), _MADE_AGAIN),
         (nested, replace(_ONE_BY_ONE, waste=True)),
         (_depends_on(line), _PER_VALUE),
         (smaller, _PART_USED),
@@ -357,14 +363,14 @@ def repeats(method: Method, text: str, held: Mapping[str, str]) -> bool:
 def _is_same(nodes: list[ast.AST], line: _Line) -> bool:
     """Whether all of this depends on nothing but `self` and constants, and something is called."""
     works, held = False, line.held
+    if _changes(nodes, held):
+        return False
     for node in nodes:
         match node:
             case ast.Call(ast.Attribute(ast.Name(), name)) if name in MOVES_ON and line.loop:
                 if line.varies(line.loop):
                     return False  # how far it goes differs
                 works = True
-            case ast.Attribute(_, name) if name + CHANGES in held:
-                return False
             # A method, or a function held, may give something else each time.
             case ast.Call(ast.Attribute(ast.Name("self"), name)) if held.get(name) != METHOD:
                 return False
@@ -374,6 +380,11 @@ def _is_same(nodes: list[ast.AST], line: _Line) -> bool:
             case ast.Call() | ast.comprehension(iter=ast.Name()):
                 works = True
     return works and not line.varies(*nodes) and not any(map(draws, nodes))
+
+
+def _changes(nodes: Iterable[ast.AST], held: Mapping[str, str]) -> bool:
+    """Whether an attribute in these changes."""
+    return any(isinstance(each, ast.Attribute) and each.attr + CHANGES in held for each in nodes)
 
 
 def changing(methods: Iterable[Method]) -> set[str]:
@@ -580,7 +591,7 @@ def _small(loop: ast.AST) -> bool:
     return all(called(call).lower() in _SMALL for call in repeated_calls(loop))
 
 
-def _made_again(line: _Line) -> str | None:
+def _made_again(line: _Line, called_below: str) -> str | None:
     """What is the same in each round of a loop or comprehension around it, and has to be made each
     time: `self.load(name)` of `[self.load(name)[i] for i in places]`; or this line, of a function
     that a loop calls."""
@@ -588,13 +599,14 @@ def _made_again(line: _Line) -> str | None:
         _moves(call, line) for call in calls_in(line.statement)
     ):
         return ast.unparse(line.nodes[0])
+    slow = {*re.findall(r"\w+", called_below)} & {*map(called, calls_in(line.statement))}
     for _, changed, nodes in line.method.rounds(line.statement):
         for node in nodes:
             match node:
                 case ast.Subscript(ast.Attribute(_, name), _, ast.Load()):
                     made = line.held.get(name, "list") not in (*_LISTS, "dict", "memmap")
-                case ast.Call():
-                    made = _makes(node, line)
+                case ast.Call():  # that which takes the time, where that is known
+                    made = _makes(node, line) and slow <= {called(node)}
                 case _:
                     continue
             if made and not names_of(node) & changed:

@@ -107,9 +107,6 @@ def _reading(loader: LoaderReport) -> Iterator[str]:
             for told in re.findall(rf"(?i){name}(?: them)? (?:is )?([\d.<]+ %)", each.why):
                 if told != percent(share):
                     yield f"{each.title}: {name} {told} beside {percent(share)}"
-    for each in (*loader.recommendations, *loader.rejected):
-        if "the rest is reading it" in each.why and (storage.reading_share or 0.0) < 0.5:
-            yield f"{each.title}: reading, which is {percent(storage.reading_share)} of fetch"
     read = (storage.opens_per_sample, storage.read_bytes_per_sample, storage.disk_bytes_per_sample)
     if not any((*read, storage.containers)) and (storage.reading_share or 0.0) > 0.01:
         yield f"reading is {percent(storage.reading_share)} of fetch, and nothing was read"

@@ -204,12 +204,7 @@ def _hugging_face(case: Case, sample_us: float, evidence: Evidence) -> Advice:
 
 
 def _rejected(case: Case, sample_us: float, waits: bool) -> Advice:
-    rest = "decoding or computing it"
-    if waits:
-        storage = case.report.storage
-        seen = storage.reading_share if storage is not None else None
-        reads = seen >= FETCH_WAITS if seen is not None else file_suffix(case) is not None
-        rest = "reading it" if reads else "waiting, for I/O, locks and the like"
+    rest = "waiting, for I/O, locks and the like" if waits else "decoding or computing it"
     saved = min(0.5, CALL_US / sample_us)
     code = f"# leave {dataset_class(case, 'the data set')}.__getitem__ as it is\n"
     change = case.change(code=code, fetch=(1 - saved, 1.0))

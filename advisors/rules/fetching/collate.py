@@ -2,9 +2,9 @@
 
 What it looks for
     A collate_fn of your own that takes at least 20 % of the time of making a batch (MAKING_SHARE)
-    and that the loop waits for (WAITING_SHARE of the waiting). Its source tells why: padding to the
-    longest sample of a batch, Python loops over values. Stack samples name the line that takes
-    most, in it or in a function that it calls: a tensor built from a list of arrays, for example.
+    and that the loop waits for (WAITING_SHARE of the waiting). Stack samples name the line that
+    takes most, in it or in a function that it calls, and its source tells why: a tensor built from
+    a list of arrays, a Python loop over values. Batches show padding to their longest sample.
     Of default_collate: samples that hold lists of numbers, which become a tensor for each place
     (MANY_NUMBERS), and batches so large that copying them is what takes the time (COPIED).
 
@@ -56,18 +56,8 @@ WAITING_SHARE = 0.15
 # A line that takes this part of what its caller takes is named in its place.
 MOST_OF = 0.8
 PADDING_SHARE = 0.20  # docs/causes.md, "Padding"
-
-
-# A loop's body costs ~50 ns per value where an array operation costs ~1; the rest of the function
-# stays.
-_LOOP = Better(
-    "",
-    "Replace the Python loops in collate_fn with array operations",
-    "do for whole arrays, in C, what the loop does for each value in Python.",
-    (0.03, 0.4),
-)
 # docs/causes.md, "Padding": 5.05 to 6.2 steps a second.
-_PADDING = Better("", "Batch samples of similar length together", "", (0.5, 0.9))
+PADDED = 0.5, 0.9
 # A sample of 768 numbers, 16 a batch: 4 ms against 0.5 with torch.tensor in each sample, 0.03 with
 # tensors made before.
 _NUMBERS = Better(
@@ -90,7 +80,6 @@ _ONCE = Better(
     (0.0, 1 - ONCE_SAVES),
 )
 
-_LOOP_LINE = re.compile(r"\.tolist\(\)|\.item\(\)|\.append\(|\]\s*[-+*/]?=[^=]|\bmap\(")
 _COPIES = re.compile(
     r"(?:return|[\w\s,.]+=)\s*torch\.(?:stack|cat)\([\w\s,=]*\)$"
 )  # and nothing else
@@ -131,32 +120,27 @@ def examine(case: Case) -> Outcomes:
     }
     once = _per_sample(lines)
     hot = once or _innermost(case, lines)
-    cause, source, looped = _ONCE if once else None, part.call, True
-    caveat = f"Compare its batches with those of {name} once: keep whatever else {name} does."
-    if cause is None and hot is not None:
-        cause, source = _of_line(case, hot), hot.method.source
+    cause, source = _ONCE if once else None, "\n".join(part.call)
+    if hot is not None:
+        cause, source = cause or _of_line(case, hot), hot.text
         if cause is None:
             shape = shape_of(hot.method, hot.line, held=kinds_of(hot.part))
             if shape is not None:
                 yield shaped(case, "collate", hot, shape, evidence)
                 return
-            looped = " for " in hot.line or hot.method.at(hot.line) in hot.method.loops
-            if not looped:
-                cause = better_call(hot.text, hot.call)
-    cause = cause or _cause("\n".join(source) if looped or hot is None else hot.text, padding)
-    if cause is None:
-        yield _by_hand(case, collate)
-    elif hot and cause is not _PADDING:
+            cause = better_call(hot.text, hot.call)
+    if cause is not None and hot is not None:
+        caveat = f"Compare its batches with those of {name} once: keep whatever else {name} does."
         yield replace(make_cheaper(case, "collate", hot, evidence, better=cause), caveat=caveat)
-    else:
-        code = f"# By hand, in {name}: {cause.do}\n"
-        if cause is _PADDING:
-            code = _buckets(case)
-            caveat = "Batches will have more shapes, and the order of samples is less random."
-        takes = f"{name} takes {percent(share)} of the time of making a batch."
-        yield case.change(code=code, collate=cause.left).advise(
-            cause.title, takes, evidence, caveat=caveat
+    elif (padding or 0.0) > PADDING_SHARE and _PADS.search(source):
+        yield case.change(code=_buckets(case), collate=PADDED).advise(
+            "Batch samples of similar length together",
+            f"{name} takes {percent(share)} of the time of making a batch.",
+            evidence,
+            caveat="Batches will have more shapes, and the order of samples is less random.",
         )
+    else:
+        yield _by_hand(case, collate)
 
 
 def _default(case: Case, collate_us: float) -> Outcomes:
@@ -195,14 +179,6 @@ def _large(case: Case, collate_us: float) -> Iterator[Advice]:
         {"collating a batch": us(collate_us), "bytes per batch": size(leaf.nbytes)},
         by_hand=True,
     )
-
-
-def _cause(source: str, padding: float | None) -> Better | None:
-    if re.search(r"\b(?:for|while)\b", source) and _LOOP_LINE.search(source):
-        return _LOOP
-    if (padding or 0.0) > PADDING_SHARE and _PADS.search(source):
-        return _PADDING
-    return None
 
 
 def _hot_lines(case: Case, part: Part) -> list[OwnLine]:

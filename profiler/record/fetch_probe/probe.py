@@ -26,7 +26,7 @@ from .opened_paths import PathSums
 from .positions import moved, positions
 from .read_counters import between, counters
 
-# The first batches of a loader, and of each later epoch or worker of it.
+# The first batches of a loader, and of each later worker of it or epoch, up to MAX_EPOCHS.
 AT_FIRST, AT_FIRST_LATER = 6, 2
 # Then one in so many of the batches with detail.
 EVERY = 16

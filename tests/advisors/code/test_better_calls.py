@@ -16,6 +16,7 @@ wet = np.convolve(dry, room) | numpy's convolve | FFT
 rows = np.random.choice(n, k, replace=False) | | without permuting all
 rows = np.random.choice(n, k, replace=False, p=weights) | | Draw with NumPy
 item = np.random.choice(self.boxes) | | Draw an index, not an item
+return indices[torch.randperm(len(indices))] | | without permuting all
 pixels = torch.randperm(x[0].numel(), device=x[0].device)[: self.n] | | without permuting all
 yield from (self.kept[i] for i in drawn) | torch's Tensor.__iter__ | a list (tolist())
 text = text[match.end():] | | Move an offset

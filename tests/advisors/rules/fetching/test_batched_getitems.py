@@ -116,7 +116,7 @@ def test_decoding_or_reading_is_not_helped(tmp_path: Path) -> None:
     low, high = asked(made)[0]["fetch"]
     assert 0.99 < low < 1 and high == 1
     read = case(tmp_path / "b", PICTURES, sample_us=400.0, idle=0.8)
-    assert "reading" in rejection(NAME, read).why
+    assert "the rest is waiting" in rejection(NAME, read).why
 
 
 def test_cheap_samples_that_are_more_than_looked_up_are_a_step_by_hand(tmp_path: Path) -> None:

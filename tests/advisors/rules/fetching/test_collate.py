@@ -50,10 +50,12 @@ def slow_case(path, source, leaves=(), workers=0, collate_ms=8.0) -> Case:
     return case_of(path, rows, **facts)
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_loops_over_values_are_found_in_the_source(tmp_path: Path, workers: int) -> None:
-    found = advice(NAME, slow_case(tmp_path, LOOP, workers=workers))
-    assert "loops" in found.title and found.code.startswith("# By hand")
+def test_loops_over_values_are_found_where_they_take_the_time(tmp_path: Path) -> None:
+    made = slow_case(tmp_path, LOOP)
+    stack = ("join /home/u/train.py:5", 90)
+    found = advice(NAME, seen(made, stack, text="out[i, j] = v", stage="collate"))
+    assert found.title.startswith("Do this for all values at once, not one by one")
+    assert found.code.startswith("# By hand")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,9 @@ def described(case: Case, samples: Any) -> Case:
 
 
 def test_the_buckets_cover_every_sample_once(tmp_path: Path) -> None:
+    worker = advice(NAME, slow_case(tmp_path / "worker", PADS, [PADDED], workers=2))
     found = advice(NAME, slow_case(tmp_path, PADS, [PADDED]))
+    assert found.title == worker.title == "Batch samples of similar length together"
     assert "not run" in (found.recommendation(NAME, "speed").caveat or "")
     code = found.code
     call = arguments(code)
@@ -140,15 +144,15 @@ def test_a_function_below_it_makes_a_tensor_of_arrays(tmp_path: Path) -> None:
 
 
 FILLED = join("ids = []", "for x in samples: ids.append(pad(x))", "return torch.tensor(ids)")
-LOOPED = join("xs = list(samples)", "for v in samples: xs.append(v + 1)", "return torch.stack(xs)")
+LOOPED = join("xs = []", "for v in samples:", "    xs.append(v + 1)", "return torch.stack(xs)")
 
 
 @pytest.mark.parametrize(
     ("source", "text", "title"),
     [
         (FILLED, "return torch.tensor(ids)", "Hand arrays to torch, not lists"),
-        (FILLED, "ids.append(pad(x))", "Replace the Python loops"),  # what stands in the loop is it
-        (LOOPED, "xs.append(v + 1)", "Replace the Python loops"),
+        (FILLED, "ids.append(pad(x))", "Make this cheaper"),  # what stands in the loop is it
+        (LOOPED, "xs.append(v + 1)", "Do this for all values at once"),
         (LOOPED, "return torch.stack(xs)", None),
     ],
 )
@@ -162,7 +166,8 @@ def test_a_loop_is_the_cause_where_it_takes_the_time(tmp_path, source, text, tit
 def test_hostile_names_stay_out_of_the_code(tmp_path: Path) -> None:
     evil = "__import__('os').system('x')"
     leaf = {"path": "['a'); import os #']", "kind": "tensor", "dtype": evil}
-    told = {"collate": {"type": evil, "name": evil, "call": LOOP}, "leaves": [leaf]}
+    leaf |= {"padding_share": 0.5}
+    told = {"collate": {"type": evil, "name": evil, "call": PADS}, "leaves": [leaf]}
     config = dict.fromkeys(("collate_fn", "dataset", "sampler"), evil)
     rows = main_loop(100, fetch=4.0, collate=8.0)
     case = case_of(tmp_path, rows, config=config, inspection=told)
