@@ -58,6 +58,15 @@ def test_loops_over_values_are_found_where_they_take_the_time(tmp_path: Path) ->
     assert found.code.startswith("# By hand")
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(
+    "source", [LOOP, join("return torch.tensor([s.tolist() for s in samples])")]
+)
+def test_loops_and_lists_are_found_in_the_source_without_stacks(tmp_path, source, workers) -> None:
+    found = advice(NAME, slow_case(tmp_path, source, workers=workers))
+    assert "loops" in found.title and found.code.startswith("# By hand")
+
+
 @pytest.mark.parametrize(
     ("source", "leaves", "samples"),
     [
