@@ -272,13 +272,14 @@ BETTER_CALLS = (
         (0.01, 0.5),
     ),
     Better(
-        r"\bSELECT\b.*\bWHERE\b",
+        r"(?i:\bSELECT\b.*\bWHERE\b)",
         "Give the table an index for this query",
-        "CREATE INDEX for the columns of its WHERE, once: without one, it goes through all rows.",
-        _LITTLE,
+        "CREATE INDEX for the columns of its WHERE, once, unless they have one (EXPLAIN QUERY PLAN "
+        "says SEARCH, not SCAN): without, it goes through all rows.",
+        (0.0, 0.7),
     ),
     Better(
-        r"^\w+ = \w+\[[^\]:]+:\]",
+        r"^\w+ = \w+\[[^\]:]+:\]\s*#",  # and nothing else
         "Move an offset instead of copying the rest of a list",
         "keep the position up to which it is used, or take items from a collections.deque.",
         (0.0, 0.1),

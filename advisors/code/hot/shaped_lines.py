@@ -11,7 +11,7 @@ from ...case.fetching import MAIN_PART
 from ...schema.report_model import CodeStage, Range
 from ...stacks.stage_parts import Part
 from ..better_calls import better_call
-from ..shapes import ALL, CHANGES, ONE_BY_ONE, Shape, kinds_of, repeats, same_each_time, shape_of
+from ..shapes import ALL, ONE_BY_ONE, Shape, kinds_of, repeats, same_each_time, shape_of
 from .functions import STANDS_OUT, Unknown, own_called
 from .own_lines import OwnLine
 
@@ -50,9 +50,8 @@ def in_each_epoch(part: Part | OwnLine, lines: list[OwnLine]) -> bool:
     """Whether this line or function is known to give the same in every epoch."""
     text = part.text or ""
     for each in lines:
-        held = kinds_of(each.part)
-        if "self" in each.method.varying:  # made for each sample, and gone with it
-            held = {name: kind for name, kind in held.items() if not name.endswith(CHANGES)}
+        # What an object changes that is made for each sample is gone with it.
+        held = {} if "self" in each.method.varying else kinds_of(each.part)
         if any(repeats(each.epochs, of, held) for of in (text, text.rpartition(".")[2])):
             return True
     return False

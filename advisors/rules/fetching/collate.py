@@ -124,6 +124,7 @@ def examine(case: Case) -> Outcomes:
     once = _per_sample(lines)
     hot = once or _innermost(case, lines)
     cause, source = _ONCE if once else None, "\n".join(part.call)
+    takes = f"{name} takes {percent(share)} of the time of making a batch."
     if hot is not None:
         cause, source = cause or _of_line(case, hot), hot.text
         if cause is None:
@@ -138,17 +139,15 @@ def examine(case: Case) -> Outcomes:
     elif (padding or 0.0) > PADDING_SHARE and _PADS.search(source):
         yield case.change(code=_buckets(case), collate=PADDED).advise(
             "Batch samples of similar length together",
-            f"{name} takes {percent(share)} of the time of making a batch.",
+            takes,
             evidence,
             caveat="Batches will have more shapes, and the order of samples is less random.",
         )
     elif hot is None and _LOOPS.search(source):
-        do = (
-            f"# By hand, in {name}: use np.stack, indices and masks, not single values and lists.\n"
-        )
-        yield case.change(code=do, collate=LOOPED).advise(
+        code = f"# By hand, in {name}: use np.stack, indices, masks; not single values and lists.\n"
+        yield case.change(code=code, collate=LOOPED).advise(
             "Replace the Python loops and lists in collate_fn with array operations",
-            f"{name} takes {percent(share)} of the time of making a batch.",
+            takes,
             evidence,
         )
     else:

@@ -118,13 +118,12 @@ def examine(case: Case) -> Outcomes:
 
 def _no_stacks(case: Case, samples: int, sample_us: float) -> str:
     reason = case.report.code.reason if case.report.code is not None else None
-    few = f"stacks were not recorded{f' ({reason})' if reason else ''}"
-    if samples:
-        few = f"{count(samples)} stack samples of fetch are too few"
+    few = "samples of fetch are" if samples > 1 else "sample of fetch is"
+    none = f"stacks were not recorded{f' ({reason})' if reason else ''}, which would tell"
+    why = f"{samples} stack {few} too few to tell" if samples else none
     return (
-        f"what takes the {us(sample_us)} a sample inside fetch is not known, since {few}: record "
-        "for longer, run `loaderscope stacks` while it trains, or record a run of a few seconds "
-        "with LOADERSCOPE_STACKS=eager"
+        f"{why} what takes {us(sample_us)} a sample: record for longer, run `loaderscope stacks` "
+        "while it trains, or record a run of a few seconds with LOADERSCOPE_STACKS=eager"
     )
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from ...guard.error_origin import is_ours
-from ...guard.static_access import class_name, own_value, short_name
+from ...guard.static_access import class_name, short_name
 from ..inspect.describe import describe_loader, same_data
 from ..inspect.making_place import made_here, making_of
 from ..inspect.samplers import own_of
@@ -177,10 +177,7 @@ def _described(loader: Any) -> tuple[dict[str, Any], dict[str, str]]:
 
 def workers_of(loader: Any) -> int:
     """The loader's present number of workers."""
-    try:
-        value = own_value(loader, "num_workers")
-    except AttributeError:
-        value = own_of(loader).get("num_workers")
+    value = own_of(loader).get("num_workers")
     return value if type(value) is int else 0
 
 

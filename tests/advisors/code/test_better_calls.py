@@ -20,7 +20,7 @@ return indices[torch.randperm(len(indices))] | | without permuting all
 pixels = torch.randperm(x[0].numel(), device=x[0].device)[: self.n] | | without permuting all
 yield from (self.kept[i] for i in drawn) | torch's Tensor.__iter__ | a list (tolist())
 text = text[match.end():] | | Move an offset
-row = db.execute("SELECT x FROM y WHERE z = ?", (z,)) | sqlite3's execute | an index for this query
+row = db.execute("select x from y where z = ?", (z,)) | sqlite3's execute | an index for this query
 member = tar.getmember(name) | tarfile's _getmember | tar file
 row = torch.tensor(self.rows[i].tolist()) | | undone right away
 record = pickle.loads(pickle.dumps(self.records[i])) | pickle's dumps | undone right away
