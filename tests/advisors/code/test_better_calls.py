@@ -102,6 +102,8 @@ def test_every_row_is_tried_here_and_leaves_less_than_all() -> None:
     [
         ("sample = self.rows[indices]", None),
         ("offset = self.offsets[i]", None),
+        ("part = names[start:].copy()", None),  # more than the rest of a list
+        ("inside = mesh.contains(points)", "trimesh's Trimesh.contains"),
         ("return self.sort_of(x)", "Data.sort_of"),
         ("x = shift(x, self.stats)", None),
         ("state = step(state)", "jax's step"),
