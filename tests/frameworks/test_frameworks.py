@@ -38,7 +38,7 @@ NAMELESS = (None, 2, 24, None)
 EVERY_THIRD_STEP = ("validation", 8, 32, 128)
 OF_LIGHTNING = (("validation", 3, 10, 40), TRAINING, ("test", 1, 4, 16))
 NO_SAMPLES = (("training", 2, 24, None), ("validation", 2, 8, None))
-OF_YOLO = (("training", 2, 8, 32), ("validation", 3, 3, 24))
+OF_YOLO = (("training", 1, 8, 32), ("validation", 1, 3, 24))  # samplers that never end
 # The program, who is said to use the loader, and (phase, epochs, batches, samples) of each loader.
 FRAMEWORKS: dict[str, tuple[str, str | None, tuple[Any, ...]]] = {
     "transformers": ("hf_trainer.py FOLDER", "Hugging Face Trainer", (TRAINING, EVERY_THIRD_STEP)),
