@@ -55,13 +55,15 @@ def with_ends(epochs: Columns, batches: Columns, config: Scalars) -> Columns:
 
 
 def one_each(epochs: Columns, batches: Columns) -> bool:
-    """Whether a loop takes one batch of each iterator: `next(iter(loader))`."""
-    whole = (epochs["how"] == EXHAUSTED).any()
-    return not whole and np.array_equal(epochs["epoch"], batches["epoch"])
+    """Whether each iterator gave one batch, as of `next(iter(loader))`."""
+    return np.array_equal(epochs["epoch"], batches["epoch"])
 
 
 def computing_until_iter(epochs: Columns, batches: Columns) -> Columns:
-    """The batches of such a loop, which computes until the next `iter()`."""
+    """The batches, of which a loop that takes one of each iterator computes until the next
+    `iter()`."""
+    if (epochs["how"] == EXHAUSTED).any() or not one_each(epochs, batches):
+        return batches
     compute = batches["compute_ns"].copy()
     compute[:-1] = epochs["t_iter_ns"][1:] - (batches["t_ns"] + batches["wait_ns"])[:-1]
     return Columns({**batches, "compute_ns": compute.clip(-1)}, batches.rows)

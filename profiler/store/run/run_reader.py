@@ -29,7 +29,7 @@ from ..probe_totals import read_sampled_fetches
 from ..rundir import system_stem
 from ..stacks.stack_files import Collates, read_bursts
 from ..stacks.stack_stages import collate_of
-from .epoch_ends import EXHAUSTED, computing_until_iter, one_each, with_ends
+from .epoch_ends import EXHAUSTED, computing_until_iter, with_ends
 from .loader_facts import LoaderFacts
 from .loader_summary import summary_of
 from .run import LoaderRun, ProcessRun, Recorded, Run, SystemRun, with_ranks_counted
@@ -267,8 +267,7 @@ def _read_loader(
     epochs = _lane(read, path, f"epochs{index}", schema.EPOCH, notes)
     if not content.older:
         epochs = with_ends(epochs, batches, data.config)
-        if one_each(epochs, batches):
-            batches = computing_until_iter(epochs, batches)
+        batches = computing_until_iter(epochs, batches)
     bare, tuning = told_by_worker(path, index), read_tuning(path, index, notes)
     reasons = dict(data.reasons)
     if bare is not None:

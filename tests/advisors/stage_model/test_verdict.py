@@ -14,6 +14,7 @@ from loaderscope.advisors.schema.report_model import Basis, Verdict
 from loaderscope.advisors.stage_model.measured import low, mean, peak
 from loaderscope.advisors.stage_model.shares import blocked_share
 from loaderscope.advisors.stage_model.verdict import headroom, lost_time, share_with_range, verdict
+from loaderscope.advisors.whatif.recorded import Recorded
 
 
 def judge(tmp_path: Path, rows: list[dict[str, Any]], **facts: Any) -> tuple[Verdict, Basis]:
@@ -75,6 +76,13 @@ def test_the_first_batch_of_each_epoch_is_set_apart(tmp_path: Path) -> None:
     starts = epochs_of(5, 20, 0.1, 10, first_wait_ms=500)  # repeated epoch starts alone
     found, basis = judge(tmp_path / "starts", [*chain(*starts)])
     assert found == "input-bound" and basis.sentence.startswith("Epoch starts cost ")
+
+
+def test_epochs_of_one_batch_each_have_no_other(tmp_path: Path) -> None:
+    each = epochs_of(40, 1, 90, 10, fetch_ns=80 * MS)
+    loader = loader_of(tmp_path, [*chain(*each)], epochs=[epoch_row(rows) for rows in each])
+    found, basis = verdict(loader, lost_time(loader))
+    assert (found, basis.steady_batches, Recorded(loader).count) == ("input-bound", 40, 39)
 
 
 def test_time_in_iter_counts_for_epoch_starts_and_headroom(tmp_path: Path) -> None:
