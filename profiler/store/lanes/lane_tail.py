@@ -37,7 +37,7 @@ AT_MOST = 256  # records read at a time
 
 _FIELDS = [
     [field.name for field in BATCH.fields].index(name)
-    for name in ("seq", "t_ns", "wait_ns", "epoch")
+    for name in ("seq", "t_ns", "wait_ns", "epoch", "worker")
 ]
 
 
@@ -119,14 +119,14 @@ class Loop:
 
     def begin_anew(self) -> None:
         """Forget what was read."""
-        self.batches = self.wait_ns = self.step_ns = self._steps = 0
+        self.batches = self.wait_ns = self.took_ns = self.step_ns = self._steps = 0
         self.first_ns = self.last_ns = -1
         # seq, epoch, hand-over; whether it was the first batch of its epoch
         self._previous = -2, -1, -1, False
 
     def look(self) -> None:
         for record in self._tail.new():
-            seq, t_ns, wait_ns, epoch = (int(record[at]) for at in _FIELDS)
+            seq, t_ns, wait_ns, epoch, worker = (int(record[at]) for at in _FIELDS)
             if t_ns < 0 or wait_ns < 0:
                 continue
             handed = t_ns + wait_ns
@@ -135,14 +135,14 @@ class Loop:
             self.last_ns = handed
             before, last_epoch, last_ns, alone = self._previous
             first = epoch != last_epoch
-            # Without the first batch of an epoch, which waits for the workers to start, unless the
-            # loop takes one of each iterator.
-            if before == seq - 1 and (alone or not first):
-                step_ns = handed - last_ns
-                if wait_ns <= step_ns:
-                    self.wait_ns += wait_ns
-                    self.step_ns += step_ns
-                    self._steps += 1
+            # Without the first batch of an epoch, unless the loop takes one of each iterator.
+            # Where no workers start, waiting for that is waiting.
+            step_ns, steady = handed - last_ns, alone or not first
+            if before == seq - 1 and wait_ns <= step_ns and (steady or worker < 0):
+                self.wait_ns += wait_ns
+                self.took_ns += step_ns
+                self.step_ns += step_ns * steady
+                self._steps += steady
             self._previous = seq, epoch, handed, first
 
     @property
@@ -152,7 +152,7 @@ class Loop:
 
     @property
     def waiting_share(self) -> float:
-        return self.wait_ns / self.step_ns if self.step_ns > 0 else 0.0
+        return self.wait_ns / self.took_ns if self.took_ns > 0 else 0.0
 
     def is_steady(self, eager: bool) -> bool:
         span_ns, step_ns = self.last_ns - self.first_ns, self.step_mean_ns or 0.0

@@ -191,15 +191,17 @@ def test_others_do_not(place, made, how, reason):
     assert [one.pid for one in made] == ([] if reason else [50, 51, 52])
 
 
-def test_the_start_of_an_epoch_is_no_waiting(place, made):
-    """Epochs of ten batches, each begun by two seconds of starting workers."""
+@pytest.mark.parametrize("worker", [0, -1])
+def test_the_start_of_workers_is_no_waiting(place, made, worker):
+    """Epochs of ten batches, each begun by two seconds of starting workers, or of making data."""
     rows, start = [], 0
     for epoch in range(6):
-        rows += loop(10, 1.0, 99.0, epoch=epoch, start_ns=start, first_wait_ms=2000)
+        times = {"start_ns": start, "first_wait_ms": 2000}
+        rows += loop(10, 1.0, 99.0, epoch=epoch, worker=worker, **times)
         start = rows[-1]["t_ns"] + 3 * S
     write_lane(place.main.directory, "batches0x0", schema.BATCH, rows)
     place.tick()
-    assert not made and place.reason == COMPUTING
+    assert (not made and place.reason == COMPUTING) is (worker == 0)
 
 
 def test_eager(tmp_path, made):
