@@ -187,7 +187,8 @@ def read_sampled_fetches(
         for name in names[:MAX_FILES]:
             found = read_fetches(directory / name)
             totals.add(found)
-            held.update({each.path for each in found.containers} if "-w" in name else ())
+            if "-w" in name:  # what is mapped need not be read from its start to its end
+                held.update({each.path for each in found.containers if each.kind != "memmap"})
     if "looks" in reasons:
         totals.reasons["looks"] = reasons["looks"]
     elif kind == "iterable":

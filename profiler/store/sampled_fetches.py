@@ -103,7 +103,7 @@ class SampledFetches(Struct, frozen=True):
     folders: Annotated[Mapping[str, Count], Meta(max_length=MAX_FOLDERS)] = {}
     mounts: tuple[MountTotals, ...] = ()
     containers: tuple[ContainerFile, ...] = ()
-    shared: Count = 0  # of the containers, those that several workers had open
+    shared: Count = 0  # of the containers, those that several workers had open and not mapped
     # Open in the training process, and fetching there moves the position: processes forked later
     # share it.
     moved: tuple[str, ...] = ()

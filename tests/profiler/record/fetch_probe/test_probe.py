@@ -207,6 +207,14 @@ def test_there_and_back_and_added_up(tmp_path):
     assert off.reasons == {"looks": "off"}
 
 
+def test_workers_share_what_they_read_not_what_they_map(tmp_path):
+    for worker in range(2):
+        totals = some_totals()
+        totals.add_container("/d/tokens.bin", "memmap", 100)
+        (tmp_path / f"looks-0-w{worker}.json").write_text(totals.to_json())
+    assert read_sampled_fetches(tmp_path, 0, "dataloader", {}).shared == 1
+
+
 def test_a_file_is_bounded(tmp_path):
     totals = some_totals()
     for i in range(2000):
