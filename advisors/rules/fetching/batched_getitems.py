@@ -37,6 +37,7 @@ from ...case.fetching import (
     FETCH_WAITS,
     MAIN_PART,
     fetch_idle_share,
+    fetch_share,
     file_suffix,
     held,
     making_share,
@@ -70,7 +71,7 @@ INDEX_US = (0.3, 3.0)
 AT_ONCE = (0.02, 0.5)
 # In own lines themselves, of what stacks of fetching show.
 MOST_OWN = 0.7
-TITLE = "Fetch each batch with one lookup, not sample by sample"
+TITLE = "Fetch the whole batch at once, not sample by sample"
 
 _TABLES = ("dataframe", "hdf5", "arrow", "hf", "zarr", "lmdb")
 
@@ -102,7 +103,8 @@ def examine(case: Case) -> Outcomes:
         # Rows of a DataFrame have a remedy of their own: see hot-function.
         stage, small = case.code_stage("fetch", LEAST_SAMPLES), sample_us < SAMPLE_US
         known = held(case, "dataframe") is not None and stage is not None
-        looked_up = small and not (known or own_collate(case))
+        main = fetch_share(case) >= MAIN_PART or not own_collate(case)
+        looked_up = small and main and not known
         if looked_up or (sample_us < LOOK_UP_US and _small_steps(case, stage, small)):
             yield _by_hand(case, sample_us, evidence, reason)
         return
@@ -177,7 +179,8 @@ def _by_hand(case: Case, sample_us: float, evidence: Evidence, reason: NotArrays
         f"# By hand: give {name} a __getitem__ that takes a tensor of indices, and use\n"
         "# batch_size=None; or let collate_fn do for the batch what __getitem__ does for a sample\n"
     )
-    change = case.change(code=code, fetch=AT_ONCE, collate=AT_ONCE)
+    left: dict[str, Any] = {} if own_collate(case) else {"collate": AT_ONCE}
+    change = case.change(code=code, fetch=AT_ONCE, **left)
     return change.advise(
         f"{TITLE}, by hand",
         f"A sample of {name} takes only {us(sample_us)}, and a batch asks for "

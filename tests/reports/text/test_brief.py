@@ -32,7 +32,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     steps = (
         safe,
         replace(advice(), effort="one argument"),
-        advice("Fetch each batch with one lookup", rule="batched-getitems", effort="a few lines"),
+        advice("Fetch the whole batch at once", rule="batched-getitems", effort="a few lines"),
         advice("Store the arrays in one file that is mapped into memory", effort="a conversion"),
     )
     due = PlanStep(0, Range(1.0, 1.0, 1.0), None)
