@@ -35,6 +35,14 @@ def fetch_idle_share(case: Case) -> float | None:
     return None if idle is None else max(0.0, idle - core_wait_share(case))
 
 
+def handed_over(case: Case) -> float:
+    """Of fetch's stack samples, those that wait while somebody else computes for them: threads, a
+    program or another process."""
+    stage = case.code_stage("fetch")
+    doing = stage.doing if stage is not None else ()
+    return sum(each.share for each in doing if each.kind in ("threads", "child", "server"))
+
+
 def core_wait_share(case: Case) -> float:
     """Of fetch's wall time, spent waiting for a core; 0 if that was not counted."""
     return case.waiting.fetch_core_wait_share or 0.0

@@ -34,10 +34,10 @@ _LIBRARIES = {"np": "numpy", "torch": "torch", "pd": "pandas"}
 
 BETTER_CALLS = (
     Better(
-        r"loads\(.*dumps\(|[tT]ensor\(.*\.tolist\(\)|array\(.*fromarray\(|fromarray\(.*array\(|"
-        r"decode\(.*encode\(",
-        "Remove a conversion that is undone right away",
-        "use the original, or a copy of it.",
+        r"loads\(.*dumps\(|(?:[tT]ensor|array)\(.*\.to_?list\(\)|array\(.*fromarray\(|fromarray\(.*array\(|"
+        r"decode\(.*encode\(|\.clone\(\)\.detach\(|\.detach\(\)\.clone\(",
+        "Remove a conversion or copy that is not needed",
+        "use the original; if it is changed, one copy of it.",
         (0.1, 0.6),
     ),
     Better(
@@ -181,9 +181,15 @@ BETTER_CALLS = (
         _HALF,
     ),
     Better(
+        r"\b(?:skimage|sk\w*transform)\b",
+        "Use cv2 or PIL on uint8 pictures, not skimage",
+        "skimage computes in float64, and converts back; cv2.resize and cv2.warpAffine do not.",
+        _SOME,
+    ),
+    Better(
         r"\b(?:rotate|ImageEnhance|ImageFilter|ImageOps|ColorJitter|adjust_\w+|enhance|elastic\w*|"
         r"solarize|equalize|posterize|gaussian_filter|zoom|map_coordinates|affine_transform|distance_\w+|"
-        r"GaussianBlur|ndimage|skimage|warpAffine|remap|medianBlur|median_filter)\b",
+        r"[gG]aussian_?[bB]lur|ndimage|warpAffine|remap|medianBlur|median_filter)\b",
         "Crop before filtering or warping, or do it for the batch on the device",
         "order=1 instead of 3; cv2's warpAffine and remap take a part of scipy's time.",
         _SOME,
@@ -342,6 +348,12 @@ BETTER_CALLS = (
         "Look at files once, in __init__",
         "keep what is found in a list or dict; each look is a request to the file system.",
         _LITTLE,
+    ),
+    Better(
+        r"\bsubprocess\b|\bos\.(?:system|popen)\(",
+        "Do not start a program for each sample",
+        "a library that does the same in this process, or one start for all files in advance.",
+        (0.05, 0.8),
     ),
     Better(
         r"\.pop\(0\)|\.insert\(0,",

@@ -24,6 +24,7 @@ MAY_DRAW = re.compile(
     "drop|perturb|epoch",
     re.I,
 )
+_RANDOM = re.compile(r"\brandom\b|\brng\b|\brand\w*\(|\b(?:choice|uniform|normal)\(")
 _LOOPS = (ast.For, ast.While)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 _PASSES = 2  # a loop carries values back to its beginning
@@ -119,6 +120,19 @@ class Method:
                 other |= {*ast.walk(ast.Module(each.orelse, []))}
         below = self.statements[self.statements.index(statement) + 1 :]
         return [each for each in below if each not in other]
+
+    def augments(self, line: str) -> bool:
+        """Whether a call on this line is given a random value besides what it is for."""
+        if (statement := self.at(line)) is None:
+            return False
+        random = (each for each in self.statements if _RANDOM.search(self.text(each)))
+        drawn = bound_by(*random)
+        return any(
+            _RANDOM.search(text := ast.unparse(value)) or text in drawn
+            for call in calls_in(statement)
+            if not re.search("load|read|open|decode", called(call))
+            for value in (*call.args[1:], *(each.value for each in call.keywords))
+        )
 
     def given(self, call: ast.Call, varying: set[str]) -> set[str]:
         """The arguments to which this call of it gives what is drawn, or made of these names."""

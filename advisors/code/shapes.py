@@ -37,26 +37,29 @@ _NEEDLESS = re.compile(
 )
 # How objects of a multiprocessing.Manager ask its process.
 _ASKS = "BaseProxy._callmethod"
-_SMALLER = ("resize", "crop", "thumbnail", "interpolate", "downscale", "decimate", "subsample")
+_SMALLER = re.compile("resize|crop|thumbnail|interpolate|downscale|decimate|subsample")
 _DRAWN = ("choice", "choices", "sample")  # a few of many
 # The same values seen in another way: what is taken of it is taken of what it was made of.
 _VIEWS = (
     *("frombuffer", "reshape", "view", "asarray", "from_numpy", "as_tensor", "transpose"),
     *("permute", "squeeze", "unsqueeze", "astype", "float", "splitlines"),
 )
+_OTHERS = re.compile("not in|!=")  # what most are
+# Calls that copy all that they are given.
+_COPIES = re.compile("array|asarray|stack|tensor|list|tuple")
 # Calls that search what they are of for the value that they are given.
 _SEARCHES = ("index", "query", "isin", "where", "nonzero", "argwhere", "flatnonzero")
 _LISTS = ("list", "tuple", "texts", "paths", "numbers", "tensor", "ndarray")
 # Calls that are given all of a collection and look at a part of it, or hand it on.
-_QUICK = (
-    *("len", "take", "get", "getitem", "searchsorted", "index_select", "gather", "iter", "next"),
-    *("enumerate", "zip", "range", "isinstance", "type", "id", "getattr", "hasattr", "partial"),
-    *("bisect", "bisect_left", "bisect_right", "itemgetter", "open", "print", *_DRAWN),
+_QUICK = re.compile(
+    "len|take|get|getitem|searchsorted|index_select|gather|iter|next|enumerate|zip|"
+    "range|isinstance|type|id|getattr|hasattr|partial|bisect|bisect_left|bisect_right|"
+    "itemgetter|open|print|choice|choices|sample"
 )
 # Methods that go through all of what they are of.
-_OF_ALL = (
-    *("mean", "std", "sum", "min", "max", "copy", "clone", "astype", "tolist", "to_dense"),
-    *("to_numpy", "sort_values", "sort", "argsort", "unique", "groupby", "merge", "count"),
+_OF_ALL = re.compile(
+    "mean|std|sum|min|max|copy|clone|astype|tolist|to_dense|to_numpy|sort_values|"
+    "sort|argsort|unique|groupby|merge|count"
 )
 # Calls whose result depends on all values that they are given: no part of it is made alone.
 _OF_WHOLE = re.compile(
@@ -68,27 +71,25 @@ MANY = 1000  # a collection of so many is not gone through for each sample
 # Calls that list a folder.
 _FOLDERS = ("listdir", "scandir", "glob", "iterdir")
 # Calls that make a list of all.
-_LISTED = (
-    *("list", "sorted", "tolist", "values", "namelist", "getnames", "listdir", "readlines"),
-    *("splitlines", "split", "glob"),
+_LISTED = re.compile(
+    "list|sorted|tolist|values|namelist|getnames|listdir|readlines|splitlines|split|glob"
 )
 # Calls that make something to be filled or changed.
-_NEW = ("zeros", "copy", "deepcopy", "clone", "dict", "items", "keys", "values")
+_NEW = re.compile("zeros|copy|deepcopy|clone|dict|items|keys|values")
 # After the name of an attribute that methods change, and of a method that does.
 CHANGES = " changes"
 # The kind of a method that is known to change nothing.
 METHOD = "method"
 DEQUE = "deque"
 # What costs a call, whatever it is for: many in a loop are one for all values.
-_SMALL = (
-    *("randrange", "randint", "random", "choice", "uniform", "gauss", "item", "float", "int"),
-    *("bool", "round", "abs", "min", "max", "len", "range", "enumerate", "zip", "get", "add"),
-    *("from_numpy", "as_tensor", "asarray", "array", "numpy", "unsqueeze", "reshape", "view"),
-    *("mean", "std", "any", "all", "clip", "norm", "dot", "pow", "floor", "ceil", "median"),
-    *("tuple", "seek", "fromfile", "unpack", "unpack_from", "frombuffer", "calcsize"),
-    *("extend", "tensor", "sqrt", "exp", "log", "sum", "isnan", "ord", "chr", "where"),
-    *("cat", "concatenate", "append", "vstack", "hstack", "concat", "index"),
-    *("astype", "int32", "int64", "float32"),
+_SMALL = re.compile(
+    "randrange|randint|random|choice|uniform|gauss|item|float|int|bool|round|abs|"
+    "min|max|len|range|enumerate|zip|get|add|from_numpy|as_tensor|asarray|array|"
+    "numpy|unsqueeze|reshape|view|mean|std|any|all|clip|norm|dot|pow|floor|ceil|"
+    "median|tuple|seek|fromfile|unpack|unpack_from|frombuffer|calcsize|extend|tensor|"
+    "sqrt|exp|log|sum|isnan|ord|chr|where|cat|concatenate|append|vstack|hstack|"
+    "concat|index|pop|popleft|zeros|ones|empty|full|arange|astype|int32|int64|"
+    "float32"
 )
 
 
@@ -395,14 +396,14 @@ def changing(methods: Iterable[Method]) -> set[str]:
         changed: set[str] = set()
         for node in ast.walk(function):
             match node:
-                case (
-                    ast.Attribute(_, name, ast.Store() | ast.Del())
-                    | ast.Subscript(ast.Attribute(_, name), _, ast.Store() | ast.Del())
-                    | ast.Expr(
-                        ast.Call(ast.Attribute(ast.Attribute(_, name)))
-                    )  # self.seen.append(…)
-                ):
+                case ast.Attribute(_, name, ast.Store() | ast.Del()):
                     changed.add(name)
+                case ast.Subscript(of, _, ast.Store() | ast.Del()) | ast.Expr(
+                    ast.Call(ast.Attribute(of))
+                ):
+                    while isinstance(of, ast.Subscript):  # self.seen[key].append(…)
+                        of = of.value
+                    changed |= {of.attr} if isinstance(of, ast.Attribute) else set()
                 case ast.Call(ast.Attribute(ast.Attribute(_, name))) if function.name == "__iter__":
                     changed.add(name)
         if changed or draws(function):
@@ -419,10 +420,12 @@ def _searched(line: _Line) -> bool:
         match node:
             case ast.Subscript(of, key) if _compares(key, line, not line.varies(of)):
                 return True
-            case ast.comprehension(ifs=tests) if any(_compares(each, line) for each in tests):
+            case ast.comprehension(ifs=tests) if any(
+                _compares(each, line) and not _OTHERS.search(ast.unparse(each)) for each in tests
+            ):
                 return True
             case ast.ListComp(made, [found]) | ast.GeneratorExp(made, [found]):
-                most = re.search("not in|!=", ast.unparse(found))  # what others are
+                most = _OTHERS.search(ast.unparse(found))
                 if not (calls_in(made) or most) and _tests_all(found, found.ifs, line):
                     return True
             case ast.Compare(left, [ast.In() | ast.NotIn()], [all_of]):
@@ -451,11 +454,11 @@ def _all_for_one(line: _Line) -> str | None:
                 if _tests_all(node, node.ifs, line):
                     return ast.unparse(each)
                 given = [each]
-            case ast.Call(ast.Attribute(of, name)) if name in _OF_ALL:
+            case ast.Call(ast.Attribute(of, name)) if _OF_ALL.fullmatch(name):
                 if "self" in names_of(of) and not line.varies(of):
                     return ast.unparse(of)  # whatever it holds
                 given = [of]
-            case ast.Call() if called(node) not in _QUICK:
+            case ast.Call() if not _QUICK.fullmatch(called(node)):
                 given = given_to(node)
         for each in given:
             if large := _large(each, line):
@@ -479,7 +482,7 @@ def _is_list(value: ast.expr, line: _Line) -> bool:
         case ast.Subscript(ast.Attribute(ast.Name(), name), key):
             return not isinstance(key, ast.Slice) and line.held.get(f"{name}[]") in _LISTS
         case ast.Call():
-            return called(value) in _LISTED
+            return bool(_LISTED.fullmatch(called(value)))
         case ast.Name(name):
             match [each for each in line.method.statements if name in bound_by(each)]:
                 case [] if name not in line.method.arguments:
@@ -588,7 +591,7 @@ def _counts(over: ast.expr) -> bool:
 
 def _small(loop: ast.AST) -> bool:
     """Whether all that it calls is small, or takes one element of a table."""
-    return all(called(call).lower() in _SMALL for call in repeated_calls(loop))
+    return all(_SMALL.fullmatch(called(call).lower()) for call in repeated_calls(loop))
 
 
 def _made_again(line: _Line, called_below: str) -> str | None:
@@ -619,7 +622,7 @@ def _makes(call: ast.Call, line: _Line) -> bool:
     own = isinstance(call.func, ast.Attribute) and own_function(call)
     if own and (line.held.get(own) != METHOD or own + CHANGES in line.held):
         return False
-    small = called(call).lower() in (*_SMALL, *_NEW)
+    small = _SMALL.fullmatch(called(call).lower()) or _NEW.fullmatch(called(call))
     return line.varies(call) and not (small or draws(call) or _moves(call, line))
 
 
@@ -635,6 +638,8 @@ def _made_smaller(line: _Line) -> str | None:
     method, statement = line.method, line.statement
     if not isinstance(statement, ast.Assign) or any(map(draws, read_by(statement))):
         return None  # what is drawn is cheap to draw: what it is drawn from takes the time
+    if line.loop is not None and isinstance(statement.targets[0], ast.Subscript):
+        return None  # an element of what is used in part
     made, ends = bound_by(statement), set[str]()
     for each in method.after(statement):
         nodes, bound = nodes_read(each), bound_by(each)
@@ -648,7 +653,12 @@ def _made_smaller(line: _Line) -> str | None:
         if names_of(*masks, *written) & made:
             return None  # all of a mask is used, and of what parts are written into
         if any(_is_smaller(node, made) and not names_of(node) & ends for node in nodes):
-            rounds = (names_of(*nodes) & changed for _, changed, _ in method.rounds(each))
+            around = {over[0] for over, *_ in method.rounds(statement)}
+            rounds = (
+                names_of(*nodes) & changed
+                for over, changed, _ in method.rounds(each)
+                if over[0] not in around
+            )
             whole = any(rounds) or _used_whole(method, each, made)
             return None if whole else method.text(each)
         if any(_is_length(node, made) for node in nodes) or names_of(*compared) & made:
@@ -670,6 +680,10 @@ def _taken_here(line: _Line, called_below: str) -> str | None:
     """The part that this line takes at once of what takes its time, or the length of that."""
     for node in line.nodes:
         match node:
+            case ast.Subscript(ast.Call(args=[given]) as of, key) if _COPIES.fullmatch(called(of)):
+                if line.varies(key) and not line.varies(of) and "self" in names_of(given):
+                    return ast.unparse(node)
+                continue
             case ast.Subscript(of, key):
                 taken = any(
                     isinstance(each, ast.Slice) and names_of(each) for each in ast.walk(key)
@@ -691,6 +705,10 @@ def _used_whole(method: Method, smaller: ast.stmt, made: set[str]) -> bool:
     later = [] if anew else method.after(smaller)
     nodes = [node for each in (smaller, *later) for node in nodes_read(each)]
     parts = [node for node in nodes if _is_smaller(node, made)]
+    slices = [each for part in parts for each in ast.walk(part) if isinstance(each, ast.Slice)]
+    ends = {ast.unparse(each.upper) for each in slices if each.upper}
+    if any(each.lower and ast.unparse(each.lower) in ends for each in slices):
+        return True  # one goes on where another ends
     here = [each for each in nodes_read(smaller) if isinstance(each, ast.Subscript)]
     if not anew and len({ast.unparse(node) for node in here if node in parts}) > 1:
         return True
@@ -724,10 +742,11 @@ def _all_of(statement: ast.stmt) -> bool:
 def _is_smaller(node: ast.AST, made: set[str]) -> bool:
     match node:
         case ast.Subscript(of, key) if not isinstance(key, ast.Constant):
-            return isinstance(of, ast.Name) and of.id in made
+            nearly_all = re.fullmatch(r"\d*:(?:-\d+)?", ast.unparse(key))
+            return isinstance(of, ast.Name) and of.id in made and not nearly_all
         case ast.Call():
-            smaller = any(word in called(node).lower() for word in _SMALLER)
-            return (smaller or called(node) in _DRAWN) and bool(names_of(node) & made)
+            smaller = _SMALLER.search(called(node).lower())
+            return bool((smaller or called(node) in _DRAWN) and names_of(node) & made)
     return False
 
 

@@ -1,7 +1,5 @@
 """The one clock of every figure: monotonic, in nanoseconds, the same in every process of a host."""
 
-from __future__ import annotations
-
 import time
 
 now_ns = time.monotonic_ns

@@ -8,8 +8,6 @@
 Each message is one sentence a person can act on; the command line prints it and exits with 2.
 """
 
-from __future__ import annotations
-
 
 class LoaderscopeError(Exception):
     """Base of every error raised to the user: its text is one sentence that says what is wrong and

@@ -5,8 +5,6 @@ Python reads it here. C receives it when it is loaded, with the offsets of a rec
 (`form.tell`).
 """
 
-from __future__ import annotations
-
 import struct
 
 # Shorter work is measured in detail once in SAMPLE_EVERY batches: reading thread CPU time is a

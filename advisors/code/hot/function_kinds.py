@@ -15,12 +15,10 @@ against 0.3; HDF5 rows 1,176 against 28;
 rows of `datasets` 588 against 69 to 159.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from .function_code import hf_code, joined_code, stored_code, words
-from .kind import KEPT_CAVEAT, ONCE, Kind
+from .kind import KEPT_CAVEAT, Kind
 
 _PIL_DECODE = (
     r"PIL/(?:ImageFile|\w+ImagePlugin)\.py:.*|PIL/Image\.py:(?:open|preinit|init|_open_core)"
@@ -90,9 +88,10 @@ FUNCTION_KINDS = (
     ),
     _once(
         "picture",
-        "PIL's decoder",
-        (0.002, 0.5),
+        "decoding pictures (PIL, OpenCV, torchvision)",
+        (0.002, 0.6),
         frames=_PIL_DECODE,
+        text=r"\b(?:imread|imdecode|decode_(?:jpeg|png|image)|read_image)\(",
         around=_PIL_REST,
         title="Decode the pictures once, and store the arrays",
         code=stored_code("pictures"),
@@ -118,15 +117,6 @@ FUNCTION_KINDS = (
             "#     picture.resize(size, resample, reducing_gap=2.0)\n"
         ),
     ),
-    _once(
-        "cv2",
-        "OpenCV's picture decoder",
-        (0.005, 0.6),
-        text=r"\bcv2\.(?:imread|imdecode)\(",
-        title="Decode the pictures once, or smaller (OpenCV)",
-        why=ONCE + " cv2.IMREAD_REDUCED_COLOR_2 decodes half the size.",
-        code=stored_code("pictures"),
-    ),
     Kind(
         "transforms",
         "torchvision's transforms on PIL pictures",
@@ -144,37 +134,13 @@ FUNCTION_KINDS = (
         ),
     ),
     _once(
-        "ply",
-        "parsing PLY files (plyfile)",
-        (0.001, 0.1),  # "Parsers written in Python"
-        frames=r"plyfile(?:/.*)?(?:\.py)?:.*",
-        title="Convert the PLY files once",
-        code=joined_code("points"),
-    ),
-    _once(
         "csv",
-        "Python's csv module",
+        "reading table files (csv, loadtxt, read_csv)",
         (0.001, 0.2),
-        frames=r"python/csv\.py:.*",
-        text=r"\bcsv\.(?:reader|DictReader)\(|\bDictReader\(",
-        title="Parse the CSV text once, not at every access",
-        code=stored_code("tables"),
-    ),
-    _once(
-        "loadtxt",
-        "numpy.loadtxt or genfromtxt",
-        (0.001, 0.15),
-        frames=_NUMPY_FILES + ":(?:loadtxt|genfromtxt|fromregex)",
-        title="Parse the text files once (numpy.loadtxt)",
-        code=stored_code("tables"),
-    ),
-    _once(
-        "read_csv",
-        "pandas reading a table file",
-        (0.001, 0.15),
-        frames="pandas/io/.*",
+        frames=rf"python/csv\.py:.*|pandas/io/.*|{_NUMPY_FILES}:(?:loadtxt|genfromtxt|fromregex)",
         around="pandas/.*",
-        title="Read each table file once (read_csv, read_parquet), for all its samples",
+        text=r"\bcsv\.(?:reader|DictReader)\(|\bDictReader\(",
+        title="Read each table file once, for all its samples (csv, loadtxt, read_csv)",
         code=stored_code("tables"),
     ),
     Kind(
@@ -199,52 +165,20 @@ FUNCTION_KINDS = (
     ),
     _once(
         "json",
-        "Python's json module",
-        (0.002, 0.5),
-        frames=r"python/json/.*",
-        text=r"\bjson\.loads?\(",
-        title="Parse the JSON text once, not at every access",
+        "parsing JSON, XML, PLY, YAML or Python literals",
+        (0.001, 0.5),
+        frames=r"python/(?:json/|ast\.py:|xml/).*|(?:yaml|ruamel|plyfile)(?:/.*|\..*|:.*)|lxml/.*|"
+        r"xmltodict.*",
+        text=r"\bjson\.loads?\(|\bliteral_eval\(|\byaml\.\w*load\w*\(|"
+        r"\b(?:ET|ElementTree|etree|minidom)\.\w+\(",
+        title="Parse the text once, not at every access (json, XML, PLY, YAML, literal_eval)",
         code=words(
             "# once, before training: the fields that are used of all records, as arrays. "
             "Where the text itself must\n"
-            "# stay: orjson.loads(text) reads the same two to four times as fast, at\n"
+            "# stay: orjson.loads(text) in place of json or literal_eval, or "
+            "yaml.load(text, Loader=yaml.CSafeLoader),\n# are two to thirty times as fast, at\n"
             "#     {here}\n",
         ),
-    ),
-    _once(
-        "literal",
-        "ast.literal_eval",
-        (0.002, 0.2),
-        frames=r"python/ast\.py:.*",
-        text=r"\bliteral_eval\(",
-        title="Do not parse Python literals at every access (ast.literal_eval)",
-        why="It compiles each text as a program. " + ONCE,
-        caveat=KEPT_CAVEAT
-        + " json.loads reads the same text, where it is JSON, some thirty times as fast.",
-        code=stored_code("records"),
-    ),
-    Kind(
-        "yaml",
-        "the YAML parser",
-        (0.001, 0.25),
-        frames=r"(?:yaml|ruamel)(?:/.*|\..*)",
-        text=r"\byaml\.\w*load\w*\(",
-        stored=True,
-        title="Parse the YAML once, or in C",
-        why="It is parsed in Python, letter by letter. " + ONCE,
-        code=words(
-            "# in C: yaml.load(text, Loader=yaml.CSafeLoader); or once, before training, "
-            "into a dict, at\n#     {here}\n",
-        ),
-    ),
-    _once(
-        "xml",
-        "the XML parser",
-        (0.002, 0.35),
-        frames=r"python/xml/.*|lxml/.*|xmltodict.*",
-        text=r"\b(?:ET|ElementTree|etree|minidom)\.\w+\(",
-        title="Parse the XML once",
-        code=joined_code("annotations"),
     ),
     _once(
         "npz",
@@ -262,11 +196,14 @@ FUNCTION_KINDS = (
     ),
     _once(
         "npy",
-        "opening an .npy file for each sample",
-        (0.02, 0.7),
-        frames=_NUMPY_FILES + r":load|numpy/lib/_?format(?:_impl)?\.py:.*",
+        "opening a file of arrays for each sample (.npy, torch.load)",
+        (0.01, 0.7),
+        frames=_NUMPY_FILES
+        + r":load|numpy/lib/_?format(?:_impl)?\.py:.*"
+        + r"|torch/(?:serialization|_weights_only_unpickler)\.py:.*",
         title="Store all arrays in one memory-mapped file",
-        why="Opening a file and reading its header costs tens of microseconds each.",
+        why="Opening a file and reading its header costs tens of microseconds each; torch.load "
+        "opens an archive and unpickles.",
         code=stored_code("arrays"),
     ),
     _once(
@@ -309,15 +246,6 @@ FUNCTION_KINDS = (
             "# in __getitem__: self.names[index] instead of listing at\n"
             "#     {here}\n"
         ),
-    ),
-    _once(
-        "torch-load",
-        "torch.load",
-        (0.01, 0.4),
-        frames=r"torch/(?:serialization|_weights_only_unpickler)\.py:.*",
-        title="Store the tensors in one memory-mapped file",
-        why="torch.load opens a zip archive and unpickles each time.",
-        code=stored_code("tensors"),
     ),
     Kind(
         "h5-open",
@@ -387,21 +315,14 @@ FUNCTION_KINDS = (
     ),
     _once(
         "tokens",
-        "tokenising",
-        (0.001, 0.2),
-        frames="(?:transformers|tokenizers|tiktoken|sentencepiece|nltk|spacy)/.*",
-        text=r"(?i)tokeni[sz]e\w*\(|tokenizer\w*(?:\.\w+)?\(",
-        title="Tokenise the texts once, and store the token ids",
-        caveat="Stored ids belong to one tokeniser and its settings. " + KEPT_CAVEAT,
-        code=joined_code("tokens"),
-    ),
-    _once(
-        "re",
-        "regular expressions (re)",
+        "tokenising, or regular expressions (re)",
         (0.001, 0.45),
-        frames=r"python/(?:re|sre_\w+)(?:/.*|\.py:.*)|regex/.*",
-        text=r"\bre\.\w+\(|\.(?:findall|finditer|fullmatch)\(",
-        title="Tokenise or match the texts once (regular expressions)",
+        frames="(?:transformers|tokenizers|tiktoken|sentencepiece|nltk|spacy|regex)/.*"
+        r"|python/(?:re|sre_\w+)(?:/.*|\.py:.*)",
+        text=r"(?i)tokeni[sz]e\w*\(|tokenizer\w*(?:\.\w+)?\(|\bre\.\w+\(|"
+        r"\.(?:findall|finditer|fullmatch)\(",
+        title="Tokenise or match the texts once, and store the token ids",
+        caveat="Stored ids belong to one tokeniser and its settings. " + KEPT_CAVEAT,
         code=joined_code("tokens"),
     ),
     _once(
@@ -446,21 +367,6 @@ FUNCTION_KINDS = (
             "#     self.table = new            # one assignment: readers need no lock\n"
             "# or give each worker process its own copy. It waits at\n"
             "#     {here}\n"
-        ),
-    ),
-    Kind(
-        "program",
-        "running another program",
-        (0.05, 0.8),
-        frames=r"python/subprocess\.py:.*|python/os\.py:(?:popen|system|spawn\w*)",
-        text=r"\bsubprocess\.(?:run|call|check_\w+|Popen)\(|\bos\.(?:system|popen)\(",
-        title="Do not start a program for each sample",
-        why="Starting one takes milliseconds before it begins to work.",
-        caveat="How much remains is what the program itself computes.",
-        code=words(
-            "# a library that does the same inside this process; or one start of the program "
-            "for all files,\n# before training; or one that stays, and is asked through a pipe, in "
-            "place of\n#     {here}\n"
         ),
     ),
     Kind(

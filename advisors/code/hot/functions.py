@@ -95,9 +95,6 @@ def _find(stage: CodeStage, kind: Kind, suffix: str | None) -> Hot | None:
     line = max(named, key=lambda line: line.total_share, default=None)
     if line is not None and kind.unless and re.search(kind.unless, line.text or ""):
         return None
-    entries = Counter[str]()
-    for node in tops:
-        entries[_entry(node)] += node.samples
     return Hot(
         kind,
         share=min(1.0, samples / stage.samples),
@@ -105,7 +102,6 @@ def _find(stage: CodeStage, kind: Kind, suffix: str | None) -> Hot | None:
         high=_interval(stage, wide)[1],
         place=place_of(line.file, line.line) if line is not None else None,
         text=line.text if line is not None else None,
-        function=entries.most_common(1)[0][0] if entries else None,
     )
 
 

@@ -74,7 +74,6 @@ class Hot:
     high: float
     place: str | None = None
     text: str | None = None
-    function: str | None = None
 
     def left(self, sample_us: float) -> tuple[float, float]:
         """What remains of fetch with the alternative, at best and at worst."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -13,6 +14,9 @@ from ...schema.report_model import CodeStage, HotSpot, Range
 from ...stacks.code_summary import wilson
 from ...stacks.source_lines import SourceLines
 from ..method import MAY_DRAW, Method, linked
+
+# Functions that only call others, one after another.
+_CHAINS = re.compile(r"Compose|Sequential|RandomApply|call_impl")
 
 
 class OwnLine(NamedTuple):
@@ -30,6 +34,11 @@ class OwnLine(NamedTuple):
     call: str | None
     share: Range
     alike: int = 0
+
+    @property
+    def augments(self) -> bool:
+        """Whether a random value goes into a call on it."""
+        return self.method.augments(self.line)
 
     def with_others(self, others: Sequence[OwnLine]) -> OwnLine:
         """It and these lines of its method as one."""
@@ -89,8 +98,9 @@ def _of_method(stage: CodeStage, part: Part, method: Method, epochs: Method) -> 
 
 
 def _below(stage: CodeStage, place: str) -> str | None:
-    calls = [spot for spot in stage.hot if not spot.own and spot.called_from == place]
-    spot = max(calls, key=lambda spot: spot.total_share, default=None)
+    calls = (spot for spot in stage.hot if not spot.own and spot.called_from == place)
+    steps = (spot for spot in calls if not _CHAINS.search(spot.function))
+    spot = max(steps, key=lambda spot: spot.total_share, default=None)
     if spot is None:
         return None
     return f"{spot.library}'s {spot.function}" if spot.library else spot.function

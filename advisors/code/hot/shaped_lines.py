@@ -16,6 +16,7 @@ from .functions import STANDS_OUT, Unknown, own_called
 from .own_lines import OwnLine
 
 _Shaped = tuple[OwnLine, Shape]
+ITSELF = 0.2  # a line that takes less itself is made cheaper only by what it calls
 
 
 def worst_shape(stage: CodeStage, lines: list[OwnLine], other: Unknown | None) -> _Shaped | None:
@@ -85,6 +86,13 @@ def better_lines(stage: CodeStage, lines: list[OwnLine]) -> OwnLine | None:
     )
     alike = _together(rows, lambda row: row.title)
     return next((line for line, _ in alike if stands_out(line)), None)
+
+
+def most_itself(stage: CodeStage, lines: list[OwnLine]) -> OwnLine | None:
+    """Of those that stand out, the one that takes most without the user's code that it calls."""
+    alone = [(each.share.mid - own_called(stage, each.place), each) for each in lines]
+    among = [found for found in alone if stands_out(found[1]) and found[0] >= ITSELF]
+    return max(among, key=lambda found: found[0], default=(0, None))[1]
 
 
 def calls_own(stage: CodeStage, line: Part | OwnLine) -> bool:

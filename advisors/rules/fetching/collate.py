@@ -37,8 +37,9 @@ from ...case.fetching import waited_on
 from ...code.better_calls import Better, better_call
 from ...code.by_hand import grows, make_cheaper, shaped
 from ...code.collating import done_per_sample
-from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT, own_called
+from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT
 from ...code.hot.own_lines import OwnLine, own_lines
+from ...code.hot.shaped_lines import most_itself
 from ...code.loader_code import DROP, loader_code
 from ...code.loader_form import collate_name, config_text, drawing_sampler, is_default_collate
 from ...code.method import draws
@@ -53,8 +54,6 @@ NEEDS = "DataLoader prediction"
 
 MAKING_SHARE = 0.20
 WAITING_SHARE = 0.15
-# A line that takes this part of what its caller takes is named in its place.
-MOST_OF = 0.8
 PADDING_SHARE = 0.20  # docs/causes.md, "Padding"
 # docs/causes.md, "Padding": 5.05 to 6.2 steps a second.
 PADDED = 0.5, 0.9
@@ -122,7 +121,8 @@ def examine(case: Case) -> Outcomes:
         "padding": percent(padding, "of the batch's values"),
     }
     once = _per_sample(lines)
-    hot = once or _innermost(case, lines)
+    stage = case.code_stage("collate")
+    hot = once or (most_itself(stage, lines) if stage is not None else None)
     cause, source = _ONCE if once else None, "\n".join(part.call)
     takes = f"{name} takes {percent(share)} of the time of making a batch."
     if hot is not None:
@@ -200,15 +200,6 @@ def _hot_lines(case: Case, part: Part) -> list[OwnLine]:
     lines = SourceLines(case.process, case.loader)
     found = own_lines(stage, [Part(name=part.name, helpers=(part.call,))], lines)
     return [each for each in found if each.share.mid >= STANDS_OUT]
-
-
-def _innermost(case: Case, lines: list[OwnLine]) -> OwnLine | None:
-    """Of those that hold nearly the same samples, the one that calls least of the user's code."""
-    stage = case.code_stage("collate")
-    if stage is None:
-        return None
-    among = (each for each in lines if each.share.mid >= MOST_OF * lines[0].share.mid)
-    return min(among, key=lambda each: own_called(stage, each.place), default=None)
 
 
 def _per_sample(lines: list[OwnLine]) -> OwnLine | None:

@@ -41,6 +41,7 @@ from ...case.fetching import (
     fetch_idle_share,
     fetch_share,
     file_suffix,
+    handed_over,
     sample_time_us,
 )
 from ...code.better_calls import Better, better_call
@@ -60,6 +61,7 @@ from ...code.hot.shaped_lines import (
     better_lines,
     calls_own,
     in_each_epoch,
+    most_itself,
     own_shape,
     stands_out,
     worst_shape,
@@ -95,6 +97,13 @@ CONSTRUCTED = Better(
     "in each worker, at first use (a dict of them, if they differ), and call its methods.",
     (0.02, 0.5),
 )
+AUGMENTS = Better(
+    "",
+    "Make this random change cheaper",
+    "use a faster library, or a few settings whose filters are kept; change whole batches on the "
+    "device, or fewer samples. Its result differs each time, so it cannot be stored.",
+    (0.02, 0.5),
+)
 
 
 def examine(case: Case) -> Outcomes:
@@ -109,18 +118,17 @@ def examine(case: Case) -> Outcomes:
     samples, idle = stage.samples if stage is not None else 0, fetch_idle_share(case) or 0.0
     makes = part >= MAIN_PART and sample_us >= UNKNOWN_FROM_US and idle <= MOSTLY_WAITS
     if makes and not outcomes and samples < LEAST_SAMPLES:
-        yield Unmeasured(_no_stacks(case, samples, sample_us))
+        yield Unmeasured(_no_stacks(samples, sample_us))
     for outcome in outcomes:
         # What is hardly waited for may still take the cores of what is. The prediction decides.
         if part >= SEEN_PART or _gains(outcome):
             yield outcome
 
 
-def _no_stacks(case: Case, samples: int, sample_us: float) -> str:
-    reason = case.report.code.reason if case.report.code is not None else None
+def _no_stacks(samples: int, sample_us: float) -> str:
     few = "samples of fetch are" if samples > 1 else "sample of fetch is"
-    none = f"stacks were not recorded{f' ({reason})' if reason else ''}, which would tell"
-    why = f"{samples} stack {few} too few to tell" if samples else none
+    some = f"{samples} stack {few} too few to tell"
+    why = some if samples else "stacks were not recorded, which would tell"
     return (
         f"{why} what takes {us(sample_us)} a sample: record for longer, run `loaderscope stacks` "
         "while it trains, or record a run of a few seconds with LOADERSCOPE_STACKS=eager"
@@ -155,22 +163,25 @@ def _out_of_loop(case: Case, found: InLoop) -> Advice:
 
 def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     """What stack samples show."""
-    found = known(stage, file_suffix(case))
     other = unknown(stage)
-    line = _standing_out(stage, other)
     lines = own_lines(stage, case.inspection.parts, SourceLines(case.process, case.loader))
+    inner = most_itself(stage, lines)
+    line: Part | OwnLine | None = inner
+    if other is not None and other.share >= STANDS_OUT:
+        line = _line_of(stage, other)
     if any(_is_opener(case, each) for each in lines if stands_out(each)):
         return  # the rule storage-format says what to do
     again = line is not None and in_each_epoch(line, lines)
     # To make own functions cheaper that share the time says nothing.
-    named = line if line is not None and (again or not calls_own(stage, line)) else None
+    named = line if line is not None and (again or not calls_own(stage, line)) else inner
     worst = worst_shape(stage, lines, other)
     if worst is not None and worst[1].waste:
         yield shaped(case, "fetch", *worst, _sampled(stage, worst[0].share))
         return
     group = better_lines(stage, lines)
     # A little waiting does not hide what computes.
-    best = next((hot for hot in found if not hot.family.waits or hot.share >= KNOWN_FROM), None)
+    seen = known(stage, file_suffix(case))
+    best = next((hot for hot in seen if not hot.family.waits or hot.share >= KNOWN_FROM), None)
     if best is not None and best.family.waits:
         yield Unmeasured(
             f"{best.family.name} takes {percent(best.share)} of fetch{_from(best.place)}: that is "
@@ -182,12 +193,12 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         and best.share >= (KNOWN_FROM if line is not None else LEAST_SHARE)
         and (worst is None or best.share >= MAIN_PART * worst[0].share.mid)
     ):
-        advice = _known(case, stage, best, sample_us)
+        advice = _known(case, stage, best, sample_us, lines)
         yield advice
         unsure = advice.predicted.low <= LEAST_GAIN
         if named is not None and unsure and best.share < named.share.mid:
             # Most of it is something else.
-            yield make_cheaper(case, "fetch", named, _sampled(stage, named.share), again=again)
+            yield _named(case, stage, named, lines, again)
     elif line is not None and (grown := grows(case, "fetch")) is not None:
         yield make_cheaper(case, "fetch", line, _sampled(stage, line.share), grown)
     elif worst is not None and not (
@@ -199,12 +210,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     elif group and (worst or line is None or (other is not None and line.text == other.name)):
         yield make_cheaper(case, "fetch", group, _sampled(stage, group.share), grows(case, "fetch"))
     elif named is not None:
-        better = better_call(named.text, named.call) or _constructs(stage, named)
-        advice = make_cheaper(
-            case, "fetch", named, _sampled(stage, named.share), better=better, again=again
-        )
-        waits = (fetch_idle_share(case) or 0.0) > MOSTLY_WAITS
-        yield Unmeasured(advice.why + WAITS) if advice.by_hand and waits else advice
+        yield _named(case, stage, named, lines, again)
     elif other is not None:
         yield Unmeasured(
             f"no line stands out inside fetch: the hottest function, {other.name}, takes "
@@ -212,7 +218,27 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         )
 
 
-def _constructs(stage: CodeStage, line: Part) -> Better | None:
+def _named(
+    case: Case, stage: CodeStage, named: Part | OwnLine, lines: list[OwnLine], again: bool
+) -> Outcome:
+    """To make a line or a function cheaper."""
+    there = _there(named.place, lines)
+    most = there is not None and there.share.mid >= MAIN_PART * named.share.mid
+    if there is not None and most and not again and better_call(there.text, there.call):
+        named = there  # not its function
+    random = AUGMENTS if there is not None and there.augments else None
+    better = better_call(named.text, named.call) or _constructs(stage, named) or random
+    share = _sampled(stage, named.share)
+    advice = make_cheaper(case, "fetch", named, share, better=better, again=again)
+    waits = (fetch_idle_share(case) or 0.0) - handed_over(case) > MOSTLY_WAITS
+    return Unmeasured(advice.why + WAITS) if advice.by_hand and waits else advice
+
+
+def _there(place: str | None, lines: list[OwnLine]) -> OwnLine | None:
+    return next((each for each in lines if each.place == place), None)
+
+
+def _constructs(stage: CodeStage, line: Part | OwnLine) -> Better | None:
     """Whether it goes by in making an object of a library's."""
     made = outermost(stage, lambda node: not node.own and node.function.endswith("__init__"))
     samples = sum(node.samples for node in made)
@@ -230,32 +256,22 @@ def _is_opener(case: Case, line: OwnLine) -> bool:
     return fetch_share(case) >= MAIN_PART and any(findings(case, storage))
 
 
-def _known(case: Case, stage: CodeStage, hot: Hot, sample_us: float) -> Advice:
-    kind = hot.family
+def _known(
+    case: Case, stage: CodeStage, hot: Hot, sample_us: float, lines: list[OwnLine]
+) -> Advice:
+    kind, drawn = hot.family, _there(hot.place, lines)
+    if kind.once and drawn is not None and drawn.augments:
+        return make_cheaper(case, "fetch", drawn, _sampled(stage, drawn.share), better=AUGMENTS)
     change = case.change(code=kind.code(case, hot), fetch=hot.left(sample_us))
     return change.advise(
         kind.title,
         f"{percent(hot.share)} of fetch goes into {kind.name}{_from(hot.place)}. {kind.why}",
         {
-            "fetch a sample": us(sample_us),
-            "share of waiting": percent(fetch_share(case)),
             **_sampled(stage, Range(hot.low, hot.share, hot.high)),
-            "function": hot.function and f"{hot.function}, {us(hot.share * sample_us)} per sample",
         },
         caveat=kind.caveat,
         effort=kind.effort,
     )
-
-
-def _standing_out(stage: CodeStage, other: Unknown | None) -> Part | None:
-    """The line or function that takes most of fetch, if that is much."""
-    if other is not None and other.share >= STANDS_OUT:
-        return _line_of(stage, other)
-    texts = {(each.text or "").strip() for each in stage.lines} - {""}
-    lines = (each for each in parts_of(stage) if each.text in texts)
-    most = max(lines, key=lambda each: each.share.mid, default=None)
-    enough = stage.samples >= LEAST_SAMPLES
-    return most if most is not None and enough and most.share.mid >= STANDS_OUT else None
 
 
 def _line_of(stage: CodeStage, other: Unknown) -> Part:

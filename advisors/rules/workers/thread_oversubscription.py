@@ -28,6 +28,7 @@ import numpy as np
 from ...case.advice import Outcomes
 from ...case.case import Case
 from ...case.code_text import Source
+from ...case.fetching import MAIN_PART, handed_over
 from ...case.workers import contended, cores, start_method, worker_rows
 from ...code.loader_code import loader_code
 from ...code.loader_form import arguments_of, form_of
@@ -54,6 +55,8 @@ def examine(case: Case) -> Outcomes:
     threads = _threads(case)
     if used is None or own is None or case.cpus is None or not contended(case):
         return
+    if handed_over(case) >= MAIN_PART:
+        return  # they do the work, and nobody competes with them in their worker
     if threads <= USUAL_THREADS.get(start_method(case), 4):
         return
     # What a worker's own threads use, mean over the workers. Pack counts with its wall time, which
@@ -80,9 +83,6 @@ def examine(case: Case) -> Outcomes:
         {
             "threads per worker": count(threads),
             "CPU of a worker": in_cores(used.worker),
-            "of it, its own threads": in_cores(own),
-            "all workers": in_cores(used.workers),
-            "training process": in_cores(used.main),
             "effective CPUs": in_cores(case.cpus),
         },
         caveat="A line of the data set or of worker_init_fn that sets the number of threads itself "

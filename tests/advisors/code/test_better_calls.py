@@ -22,9 +22,9 @@ yield from (self.kept[i] for i in drawn) | torch's Tensor.__iter__ | a list (tol
 text = text[match.end():] | | Move an offset
 row = db.execute("select x from y where z = ?", (z,)) | sqlite3's execute | an index for this query
 member = tar.getmember(name) | tarfile's _getmember | tar file
-row = torch.tensor(self.rows[i].tolist()) | | undone right away
-record = pickle.loads(pickle.dumps(self.records[i])) | pickle's dumps | undone right away
-image = np.array(Image.fromarray(array)) | PIL's fromarray | undone right away
+row = torch.tensor(self.rows[i].tolist()) | | not needed
+record = pickle.loads(pickle.dumps(self.records[i])) | pickle's dumps | not needed
+image = np.array(Image.fromarray(array)) | PIL's fromarray | not needed
 x = np.asarray(image) / 255.0 | | convert to float on the device
 row = table.take([i]).to_pylist()[0] | pyarrow's Table.take | Combine the chunks
 np.add.at(histogram, bins, 1) | | bincount or reduceat
@@ -41,6 +41,7 @@ row = self.matrix.getrow(index).toarray() | scipy's __getitem__ | CSR
 z = scipy.stats.norm.rvs(size=8) | scipy's rvs | scipy.stats
 blurred = gaussian_filter(volume, 2) | scipy's gaussian_filter1d | Crop before filtering
 x = self.warp(x) | scipy's map_coordinates | Crop before filtering
+img = transform.resize(image, size) | skimage's resize | not skimage
 x = F.interpolate(x[None], size=64) | torch's interpolate | whole batch, on the device
 image = image.rotate(angle) | PIL's rotate | Crop before
 pixels = pydicom.dcmread(path).pixel_array | pydicom's pixel_array | mapped
@@ -59,6 +60,7 @@ x = x + 0.1 * torch.randn_like(x) | | noise
 record = dataclasses.asdict(item) | dataclasses's _asdict_inner | whole records
 if os.path.exists(path): | genericpath's exists | Look at files once
 item = self.queue.pop(0) | | deque
+out = subprocess.run(command) | subprocess's run | a program
 torch.save(self.state_dict(), path) | torch's save | less often
 paths = nx.shortest_path_length(graph) | networkx's shortest_path_length | graphs into arrays
 k_hop_subgraph | | CSR

@@ -148,6 +148,9 @@ KNOWN |= {"table": "hf"}
         "x = made(self.a[index])  # -\nx[0::2] = np.sin(x[0::2])\nreturn x",
         "x = made(self.a[index])  # -\nfor i in range(9):\n    d.append(read(x[i]))",
         "x = made(self.a[index])  # whole for a part\nreturn x[:4]",
+        "x = made(self.a[index])  # -\ny = x[:-1]\nz = x[1:]\nw = made(self.b[index])  # -\n"
+        "u = w[:, :n]\nv = w[:, n:]",  # together all of it
+        "for i in range(9):\n    x[i] = index.popleft()  # one by one\ny = x[1:]",
         "x = torch.randint(made(self.a), index)  # -\ny = x[:4]\nreturn y",
         "x = made(index)\ny = x[8:9]  # -\nreturn y",
         "return np.random.choice(self.few, p=self.odds)  # all for one",
@@ -435,6 +438,21 @@ def test_what_a_loop_gives_a_function_again_is_made_again() -> None:
     assert shape_of(reads, "words = text.read_word()") is None
     once = [*getitem[:2], "    found = span(text, index, 3)"]
     assert not linked([once, span])[1].steady
+
+
+@pytest.mark.parametrize(
+    ("line", "random"),
+    [
+        ("x = shifted(x, rate, steps=n)", True),
+        ("x = Shift(rate, steps=random.randint(-3, 3))(x)", True),
+        ("x = load(path, n)", False),  # where it begins
+        ("x = ids(random.choice(texts), rate)", False),  # one of those there are
+        ("x = shifted(x[n:], rate)", False),
+    ],
+)
+def test_a_random_change(line: str, random: bool) -> None:
+    method = Method(["def __call__(self, x, rate):", "    n = random.choice(ALL)", f"    {line}"])
+    assert method.augments(line) is random
 
 
 BY_KEY = ("['graph'][0]", "['x']", "['y']")

@@ -28,7 +28,7 @@ from rule_rows import MS, main_loop
 from stack_cases import seen
 
 CASE: Any = SimpleNamespace(dataset=None, config={}, inspection=Inspection())  # nothing is known
-HOT = Hot(FUNCTION_KINDS[0], 0.5, 0.4, 0.6, "patches.py:41", "x = slow(path)", None)
+HOT = Hot(FUNCTION_KINDS[0], 0.5, 0.4, 0.6, "patches.py:41", "x = slow(path)")
 
 
 @pytest.mark.parametrize("family", [f for f in FUNCTION_KINDS if not f.waits], ids=lambda f: f.key)

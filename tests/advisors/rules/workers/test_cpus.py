@@ -4,6 +4,7 @@ CPUs inside workers."""
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -11,6 +12,7 @@ from unittest.mock import patch
 import torch
 
 from loaderscope.advisors.case.case import Case
+from loaderscope.advisors.schema.report_model import Code, CodeStage, Doing
 from rule_cases import (
     FakeWhatIf,
     advice,
@@ -110,6 +112,13 @@ test_threads_are_silent = silent(
     {"affinity": 8, "cpu_idle_pct": 60.0},
     {"config": {"start_method": "spawn"}, "threads": 4},
 )
+
+
+def test_threads_that_work_while_the_fetching_one_waits_do_not_compete(tmp_path: Path) -> None:
+    case = busy_case(tmp_path)
+    fetch = CodeStage(40, None, (), (), {}, (), (Doing("threads", None, 1, 0.8),))
+    code = Code(1, 40, 8.0, 25.0, {"fetch": fetch})
+    assert outcomes(THREADS, replace(case, report=replace(case.report, code=code))) == []
 
 
 def test_an_existing_init_function_is_not_lost(tmp_path: Path) -> None:
