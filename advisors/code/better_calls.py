@@ -266,6 +266,12 @@ BETTER_CALLS = (
         _LITTLE,
     ),
     Better(
+        r"\b(?:dataset|ds|table)\.take\(",
+        "Do not take random rows of files",
+        "hold the columns in memory, or store the rows once in the order in which they are read.",
+        _SOME,
+    ),
+    Better(
         r"\b(?:as_py|to_pylist|to_pydict|to_pandas)\(",
         "Read Arrow columns as arrays, not as Python objects",
         "column.to_numpy(), or table.slice(i, n) for a whole batch; flatten() of lists.",

@@ -65,11 +65,7 @@ _OF_ALL = re.compile(
 _OF_WHOLE = re.compile(
     r"\b(?:\w*unique|\w*sort|sorted|cum\w+|i?r?fft\w*|svd|eig\w*|median|\w*nonzero|argwhere)\b"
 )
-# Another for each sample.
-_INDEX = re.compile(r"^(?:i|idx|index|item|key|\w*(?:path|file|name|url))$")
 MANY = 1000  # a collection of so many is not gone through for each sample
-# Calls that list a folder.
-_FOLDERS = ("listdir", "scandir", "glob", "iterdir")
 # Calls that make a list of all.
 _LISTED = re.compile(
     "list|sorted|tolist|values|namelist|getnames|listdir|readlines|splitlines|split|glob"
@@ -159,15 +155,6 @@ _MADE_AGAIN = Shape(
     0.5,
 )
 # Their work is needed, but not done so. What is done stands in the place of {}.
-_PER_VALUE = Shape(
-    "per value",
-    "Cache this for each value of its argument",
-    ", and depends only on `{}`: samples with the same value get the same result",
-    "keep the results in a dict, or in a function with functools.lru_cache.",
-    0.8,
-    "It gains nothing if values do not repeat.",
-    waste=False,
-)
 _PART_USED = Shape(
     "whole for a part",
     "Process only what is used",
@@ -255,7 +242,6 @@ def shape_of(
     for found, shape in (
         (_made_again(line, called_below), _MADE_AGAIN),
         (nested, replace(_ONE_BY_ONE, waste=True)),
-        (_depends_on(line), _PER_VALUE),
         (smaller, _PART_USED),
         (_all_for_one(line), _ALL),
         (singly, _ONE_BY_ONE),
@@ -280,13 +266,6 @@ def kinds_of(part: Part) -> dict[str, str]:
     }
 
 
-def _depends_on(line: _Line) -> str | None:
-    """The one of several arguments, a number or a name, on which this line depends alone."""
-    arguments = line.method.arguments
-    plain = _plain(line.method) if len(arguments) > 1 else set[str]()
-    return next((each for each in arguments if _depends_only_on({each} & plain, line)), None)
-
-
 def _depends_only_on(names: set[str], line: _Line) -> bool:
     """Whether what this line makes depends on some of these arguments, and on nothing else that
     differs from sample to sample."""
@@ -295,26 +274,6 @@ def _depends_only_on(names: set[str], line: _Line) -> bool:
     method = line.method
     others = Method(method.source, {*method.arguments} - names, method.function)
     return _is_same(line.nodes, replace(line, method=others))
-
-
-def _plain(method: Method) -> set[str]:
-    """Names used as no array can be, nor what each sample has one of: in a test, as a key, in whole
-    divisions, as a folder; never taken apart."""
-    plain, apart, folders = set[str](), set[str](), set[str]()
-    for statement in method.statements:
-        match statement:
-            case ast.If(ast.Compare() as test) | ast.While(ast.Compare() as test):
-                plain |= names_of(test)
-        for node in nodes_read(statement):
-            match node:
-                case ast.Subscript(_, key) | (ast.BinOp(op=ast.FloorDiv()) as key):
-                    plain |= names_of(key)
-                case ast.Call() if called(node) in _FOLDERS:
-                    folders |= names_of(node)
-            match node:
-                case ast.Subscript(ast.Name(name)) | ast.Attribute(ast.Name(name)):
-                    apart.add(name)
-    return {each for each in plain if not _INDEX.search(each)} - apart | folders
 
 
 def _same_for_every_sample(line: _Line) -> bool:

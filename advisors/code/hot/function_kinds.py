@@ -18,7 +18,7 @@ rows of `datasets` 588 against 69 to 159.
 from functools import partial
 
 from .function_code import hf_code, joined_code, stored_code, words
-from .kind import KEPT_CAVEAT, Kind
+from .kind import KEPT_CAVEAT, ONCE, Kind
 
 _PIL_DECODE = (
     r"PIL/(?:ImageFile|\w+ImagePlugin)\.py:.*|PIL/Image\.py:(?:open|preinit|init|_open_core)"
@@ -134,6 +134,14 @@ FUNCTION_KINDS = (
         ),
     ),
     _once(
+        "ply",
+        "parsing PLY files (plyfile)",
+        (0.001, 0.1),  # "Parsers written in Python"
+        frames=r"plyfile(?:/.*)?(?:\.py)?:.*",
+        title="Convert the PLY files once",
+        code=joined_code("points"),
+    ),
+    _once(
         "csv",
         "reading table files (csv, loadtxt, read_csv)",
         (0.001, 0.2),
@@ -165,20 +173,52 @@ FUNCTION_KINDS = (
     ),
     _once(
         "json",
-        "parsing JSON, XML, PLY, YAML or Python literals",
-        (0.001, 0.5),
-        frames=r"python/(?:json/|ast\.py:|xml/).*|(?:yaml|ruamel|plyfile)(?:/.*|\..*|:.*)|lxml/.*|"
-        r"xmltodict.*",
-        text=r"\bjson\.loads?\(|\bliteral_eval\(|\byaml\.\w*load\w*\(|"
-        r"\b(?:ET|ElementTree|etree|minidom)\.\w+\(",
-        title="Parse the text once, not at every access (json, XML, PLY, YAML, literal_eval)",
+        "Python's json module",
+        (0.002, 0.5),
+        frames=r"python/json/.*",
+        text=r"\bjson\.loads?\(",
+        title="Parse the JSON text once, not at every access",
         code=words(
             "# once, before training: the fields that are used of all records, as arrays. "
             "Where the text itself must\n"
-            "# stay: orjson.loads(text) in place of json or literal_eval, or "
-            "yaml.load(text, Loader=yaml.CSafeLoader),\n# are two to thirty times as fast, at\n"
+            "# stay: orjson.loads(text) reads the same two to four times as fast, at\n"
             "#     {here}\n",
         ),
+    ),
+    _once(
+        "literal",
+        "ast.literal_eval",
+        (0.002, 0.2),
+        frames=r"python/ast\.py:.*",
+        text=r"\bliteral_eval\(",
+        title="Do not parse Python literals at every access (ast.literal_eval)",
+        why="It compiles each text as a program. " + ONCE,
+        caveat=KEPT_CAVEAT
+        + " json.loads reads the same text, where it is JSON, some thirty times as fast.",
+        code=stored_code("records"),
+    ),
+    Kind(
+        "yaml",
+        "the YAML parser",
+        (0.001, 0.25),
+        frames=r"(?:yaml|ruamel)(?:/.*|\..*)",
+        text=r"\byaml\.\w*load\w*\(",
+        stored=True,
+        title="Parse the YAML once, or in C",
+        why="It is parsed in Python, letter by letter. " + ONCE,
+        code=words(
+            "# in C: yaml.load(text, Loader=yaml.CSafeLoader); or once, before training, "
+            "into a dict, at\n#     {here}\n",
+        ),
+    ),
+    _once(
+        "xml",
+        "the XML parser",
+        (0.002, 0.35),
+        frames=r"python/xml/.*|lxml/.*|xmltodict.*",
+        text=r"\b(?:ET|ElementTree|etree|minidom)\.\w+\(",
+        title="Parse the XML once",
+        code=joined_code("annotations"),
     ),
     _once(
         "npz",
@@ -196,14 +236,11 @@ FUNCTION_KINDS = (
     ),
     _once(
         "npy",
-        "opening a file of arrays for each sample (.npy, torch.load)",
-        (0.01, 0.7),
-        frames=_NUMPY_FILES
-        + r":load|numpy/lib/_?format(?:_impl)?\.py:.*"
-        + r"|torch/(?:serialization|_weights_only_unpickler)\.py:.*",
+        "opening an .npy file for each sample",
+        (0.02, 0.7),
+        frames=_NUMPY_FILES + r":load|numpy/lib/_?format(?:_impl)?\.py:.*",
         title="Store all arrays in one memory-mapped file",
-        why="Opening a file and reading its header costs tens of microseconds each; torch.load "
-        "opens an archive and unpickles.",
+        why="Opening a file and reading its header costs tens of microseconds each.",
         code=stored_code("arrays"),
     ),
     _once(
@@ -246,6 +283,15 @@ FUNCTION_KINDS = (
             "# in __getitem__: self.names[index] instead of listing at\n"
             "#     {here}\n"
         ),
+    ),
+    _once(
+        "torch-load",
+        "torch.load",
+        (0.01, 0.4),
+        frames=r"torch/(?:serialization|_weights_only_unpickler)\.py:.*",
+        title="Store the tensors in one memory-mapped file",
+        why="torch.load opens a zip archive and unpickles each time.",
+        code=stored_code("tensors"),
     ),
     Kind(
         "h5-open",
@@ -315,14 +361,21 @@ FUNCTION_KINDS = (
     ),
     _once(
         "tokens",
-        "tokenising, or regular expressions (re)",
-        (0.001, 0.45),
-        frames="(?:transformers|tokenizers|tiktoken|sentencepiece|nltk|spacy|regex)/.*"
-        r"|python/(?:re|sre_\w+)(?:/.*|\.py:.*)",
-        text=r"(?i)tokeni[sz]e\w*\(|tokenizer\w*(?:\.\w+)?\(|\bre\.\w+\(|"
-        r"\.(?:findall|finditer|fullmatch)\(",
-        title="Tokenise or match the texts once, and store the token ids",
+        "tokenising",
+        (0.001, 0.2),
+        frames="(?:transformers|tokenizers|tiktoken|sentencepiece|nltk|spacy)/.*",
+        text=r"(?i)tokeni[sz]e\w*\(|tokenizer\w*(?:\.\w+)?\(",
+        title="Tokenise the texts once, and store the token ids",
         caveat="Stored ids belong to one tokeniser and its settings. " + KEPT_CAVEAT,
+        code=joined_code("tokens"),
+    ),
+    _once(
+        "re",
+        "regular expressions (re)",
+        (0.001, 0.45),
+        frames=r"python/(?:re|sre_\w+)(?:/.*|\.py:.*)|regex/.*",
+        text=r"\bre\.\w+\(|\.(?:findall|finditer|fullmatch)\(",
+        title="Tokenise or match the texts once (regular expressions)",
         code=joined_code("tokens"),
     ),
     _once(

@@ -5,12 +5,13 @@ What it looks for
     function known to be slow: picture decoders, parsers of text (CSV, JSON, PLY, XML, YAML),
     archives, pickle, rows of a DataFrame, an HDF5 file or a Hugging Face data set, tokenising,
     resampling, deep copies, locks. Of an unknown function that takes 40 % of fetch (STANDS_OUT),
-    the line that calls it is named, with what its source says: the same for every sample or for
-    each value of an argument, a search through everything, one value after another, made smaller
-    afterwards, a copy of the rest, asked of another process, the same in each round of a loop, or
-    not needed at all; that it takes longer with each batch; or the library call that is faster
-    (`code/better_calls.py`). Of the loop's own time, what goes by in methods of the loader's parts
-    (LEAST_OF_ALL, 10 % of all time): a length counted at each step, a shuffle between epochs.
+    the line that calls it is named, with what its source says: the same for every sample, a
+    search through everything, one value after another, made smaller afterwards, asked of another
+    process, the same in each round of a loop, or not needed at all; that it takes longer with each
+    batch; that it is a random change; or the library call that is faster (`code/better_calls.py`).
+    Where no function stands out, the line that takes most itself is named. Of the loop's own time,
+    what goes by in methods of the loader's parts (LEAST_OF_ALL, 10 % of all time): a length counted
+    at each step, a shuffle between epochs.
 
 Why it matters
     The part of fetch that a function takes limits what replacing it can gain. So the prediction

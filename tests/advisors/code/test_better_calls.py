@@ -51,6 +51,7 @@ rows = df.apply(make, axis=1) | pandas's apply | whole columns
 day = datetime.strptime(text, "%Y-%m-%d") | _strptime's _strptime | Parse the text
 frame = pd.DataFrame(records) | pandas's __init__ | not pandas
 value = column[i].as_py() | | Arrow
+rows = self.dataset.take(indices).to_pandas() | | random rows
 x = ds.isel(time=i).values | xarray's isel | xarray
 rows = con.execute(QUERY, (index,)).fetchall() | | database
 a, b = struct.unpack("<ff", raw) | | structured dtype

@@ -280,24 +280,6 @@ def test_what_methods_change_is_not_the_same_for_every_sample() -> None:
 
 
 @pytest.mark.parametrize(
-    ("used", "key"),
-    [
-        ("if rate == self.rate: return wave", "per value"),
-        ("old = rate // 100", "per value"),
-        ("name = NAMES[rate]", "per value"),
-        ("rate = rate / 255", "-"),  # it may be an array
-        ("if rate[0] == 1: return wave", "-"),
-        ("if rate == 1: wave = wave * random.random()", "per value"),
-    ],
-)
-def test_what_depends_on_one_of_several_arguments(used: str, key: str) -> None:
-    call, bank = f"def __call__(self, wave, rate):\n{used}", "bank = made(rate, self.rate)"
-    said(f"{call}\n{bank}  # {key}\nout = filtered(wave, bank)  # -\nreturn out")
-    said(f"{call}\nbank = made(rate, random.random())  # -\nreturn bank")
-    said(f"def __call__(self, rate):\n{used.replace('wave', '1')}\n{bank}  # -")
-
-
-@pytest.mark.parametrize(
     ("function", "same"),
     [
         ("def special(self):\n    return list(dict.fromkeys(self.first + self.more))", True),
@@ -408,12 +390,6 @@ def test_what_is_copied_whole_though_it_may_change() -> None:
     copied = "def draw(n):\nkept = self.buffers[KEY][: self.filled].copy()  # all for one `self.buffers[KEY]"
     said(copied, changes)
     said("def draw(n):\nkept = self.buffers[n].copy()  # -", changes)
-
-
-def test_what_a_folder_holds_is_listed_once_for_each() -> None:
-    head = "def frames(video, at):\nnames = sorted(os.listdir(video))  # per value `video`\n"
-    said(f"{head}names = [os.path.join(video, name) for name in names]  # per value `video`")
-    said("def frames(video, at):\nnames = sorted(read(video))  # -")
 
 
 def test_what_a_loop_gives_a_function_again_is_made_again() -> None:

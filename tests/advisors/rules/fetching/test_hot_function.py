@@ -83,27 +83,27 @@ SEEN = table(f"""
 picture | {PIL} | PIL | Image.crop site/PIL/Image.py:1200
 resize | Image.resize site/PIL/Image.py:2440 | esizing | Image.crop site/PIL/Image.py:2500
 transforms | to_tensor site/torchvision/transforms/functional.py:100 | torchvision | read_file site/torchvision/io/image.py:10
-json:ply | PlyData.read site/plyfile.py:300 | PLY | read site/meshio/ply.py:3
+ply | PlyData.read site/plyfile.py:300 | plyfile | read site/meshio/ply.py:3
 csv | DictReader.__next__ std/csv.py:111 | csv | Reader.__next__ {OWN}:90
 csv:loadtxt | loadtxt site/numpy/lib/_npyio_impl.py:1384 > _read site/numpy/lib/_npyio_impl.py:1035 | loadtxt | savetxt site/numpy/other.py:1384
 csv:pandas | read_csv site/pandas/io/parsers/readers.py:1866 | read_csv | align site/polars/x.py:1
 rows | _LocationIndexer.__getitem__ site/pandas/core/indexing.py:1342 | iloc | DataFrame.align site/polars/frame.py:1
 json | loads std/json/__init__.py:346 > JSONDecoder.raw_decode std/json/decoder.py:353 | json | loads site/ujson_like/x.py:3
-json:literal | literal_eval std/ast.py:64 > parse std/ast.py:50 | literal_eval | format std/string.py:50
-json:yaml | safe_load site/yaml/__init__.py:125 | YAML | load site/tomli/x.py:3
-json:xml | XML std/xml/etree/ElementTree.py:1338 | XML | escape std/html/__init__.py:3
+literal | literal_eval std/ast.py:64 > parse std/ast.py:50 | literal_eval | format std/string.py:50
+yaml | safe_load site/yaml/__init__.py:125 | YAML | load site/tomli/x.py:3
+xml | XML std/xml/etree/ElementTree.py:1338 | XML | escape std/html/__init__.py:3
 npz | NpzFile.__getitem__ site/numpy/lib/_npyio_impl.py:257 > ZipExtFile.read std/zipfile.py:955 | npz | dot site/numpy/linalg/x.py:3
 npy | load site/numpy/lib/_npyio_impl.py:456 > read_array site/numpy/lib/_format_impl.py:8 > literal_eval std/ast.py:64 | .npy | pad site/numpy/lib/_arraypad_impl.py:4
 compressed | decompress std/gzip.py:606 | gzip | crc32 std/base64.py:80
 pickle | load site/joblib/numpy_pickle.py:600 | pickle | run site/threadpoolctl.py:1
 listing | glob std/glob.py:28 > iglob std/glob.py:40 | folder | join std/posixpath.py:71
-npy:torch | load site/torch/serialization.py:1601 | torch.load | load site/torch/hub.py:1
+torch-load | load site/torch/serialization.py:1601 | torch.load | load site/torch/hub.py:1
 h5-open | File.__init__ site/h5py/_hl/files.py:500 > make_fid site/h5py/_hl/files.py:230 | Keep the HDF5 | open site/lmdb/cffi.py:3
 h5 | Dataset.__getitem__ site/h5py/_hl/dataset.py:872 | HDF5 | get site/lmdb/cffi.py:3
 zarr | Array.__getitem__ site/zarr/core.py:800 | zarr | get site/lmdb/cffi.py:3
 hf | Dataset.__getitem__ site/datasets/arrow_dataset.py:3161 | Hugging Face | get site/lmdb/cffi.py:3
 tokens | PreTrainedTokenizer.encode site/transformers/tokenization_utils_base.py:2 | okenis | get site/lmdb/cffi.py:3
-tokens:re | findall std/re/__init__.py:216 | regular expression | wrap std/textwrap.py:1
+re | findall std/re/__init__.py:216 | regular expression | wrap std/textwrap.py:1
 sound | resample_poly site/scipy/signal/_signaltools.py:3800 | esampl | solve site/scipy/linalg/_basic.py:2
 deepcopy | deepcopy std/copy.py:146 | deepcopy | reduce std/functools.py:1
 lock | Semaphore.acquire std/threading.py:468 | lock | Thread.start std/threading.py:960
@@ -146,9 +146,9 @@ compressed | raw = zlib.decompress(self.blobs[index]) | zlib | raw = zlib.crc32(
 pickle | points = pickle.loads(blob) | pickle | points = pickle.dumps(blob)
 picture | image = cv2.imread(self.paths[index]) | OpenCV | image = cv2.blur(image)
 listing | names = sorted(os.listdir(self.folder)) | folder | names = sorted(self.names)
-json:xml | root = ET.parse(path) | XML | root = tree(path)
+xml | root = ET.parse(path) | XML | root = tree(path)
 tokens | ids = self.tokenizer(text) | okenis | ids = self.lookup(text)
-tokens:re | words = re.findall(PATTERN, text) | regular expression | words = text.split()
+re | words = re.findall(PATTERN, text) | regular expression | words = text.split()
 deepcopy | sample = copy.deepcopy(self.template) | deepcopy | sample = dict(self.template)
 lock | with self.lock: | lock | with self.clock():
 """)
