@@ -37,10 +37,11 @@ def fetch_idle_share(case: Case) -> float | None:
 
 def handed_over(case: Case) -> float:
     """Of fetch's stack samples, those that wait while somebody else computes for them: threads, a
-    program or another process."""
+    program or another process. 0 where these compete: fetching then waits for a core as well."""
     stage = case.code_stage("fetch")
-    doing = stage.doing if stage is not None else ()
-    return sum(each.share for each in doing if each.kind in ("threads", "child", "server"))
+    shares = {each.kind: each.share for each in (stage.doing if stage is not None else ())}
+    given = sum(shares.get(kind, 0.0) for kind in ("threads", "child", "server"))
+    return given if shares.get("core", 0.0) < MAIN_PART * given else 0.0
 
 
 def core_wait_share(case: Case) -> float:

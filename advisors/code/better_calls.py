@@ -191,7 +191,7 @@ BETTER_CALLS = (
         r"solarize|equalize|posterize|gaussian_filter|zoom|map_coordinates|affine_transform|distance_\w+|"
         r"[gG]aussian_?[bB]lur|ndimage|warpAffine|remap|medianBlur|median_filter)\b",
         "Crop before filtering or warping, or do it for the batch on the device",
-        "order=1 instead of 3; cv2's warpAffine and remap take a part of scipy's time.",
+        "use cv2 or PIL, a smaller kernel, order=1 instead of 3; or do it after the copy.",
         _SOME,
     ),
     Better(

@@ -14,6 +14,7 @@ from ...schema.report_model import CodeStage, HotSpot, Range
 from ...stacks.code_summary import wilson
 from ...stacks.source_lines import SourceLines
 from ..method import MAY_DRAW, Method, linked
+from .functions import STANDS_OUT
 
 # Functions that only call others, one after another.
 _CHAINS = re.compile(r"Compose|Sequential|RandomApply|call_impl")
@@ -89,18 +90,25 @@ def _of_method(stage: CodeStage, part: Part, method: Method, epochs: Method) -> 
             seen[method.loops.get(statement, statement)].append((spot, statement))
     for found in seen.values():
         hottest, statement = max(found, key=lambda each: each[0].total_share)
-        share = min(1.0, sum(spot.total_share for spot, _ in found))
-        low, high = wilson(round(share * stage.samples), stage.samples)
         line, text = (hottest.text or "").strip(), method.text(statement)
         place = place_of(hottest.file, hottest.line)
-        below = _below(stage, place)
-        yield OwnLine(part, method, epochs, line, text, place, below, Range(low, share, high))
+        call, most = _below(stage, place)
+        share = min(most, sum(spot.total_share for spot, _ in found))
+        low, high = wilson(round(share * stage.samples), stage.samples)
+        yield OwnLine(part, method, epochs, line, text, place, call, Range(low, share, high))
 
 
-def _below(stage: CodeStage, place: str) -> str | None:
-    calls = (spot for spot in stage.hot if not spot.own and spot.called_from == place)
-    steps = (spot for spot in calls if not _CHAINS.search(spot.function))
-    spot = max(steps, key=lambda spot: spot.total_share, default=None)
+def _below(stage: CodeStage, place: str) -> tuple[str | None, float]:
+    """The library's function that takes most there, and the most that the line may be said to take:
+    what a step of a chain takes that stands out, else all."""
+    calls = [spot for spot in stage.hot if not spot.own and spot.called_from == place]
+    spot = max(calls, key=lambda spot: spot.total_share, default=None)
     if spot is None:
-        return None
-    return f"{spot.library}'s {spot.function}" if spot.library else spot.function
+        return None, 1.0
+    most = 1.0
+    if _CHAINS.search(spot.function):
+        steps = (each for each in calls if not _CHAINS.search(each.function))
+        step = max(steps, key=lambda step: step.total_share, default=spot)
+        if step.total_share >= STANDS_OUT:
+            spot, most = step, step.total_share
+    return f"{spot.library}'s {spot.function}" if spot.library else spot.function, most

@@ -198,6 +198,19 @@ def test_containers_of_another_object_are_known_by_its_source(tmp_path, made, wa
     assert ("not a deque" in found.title) is walked
 
 
+@pytest.mark.parametrize(
+    ("blur", "title"), [(55, "Crop before filtering"), (30, "Make this cheap")]
+)
+def test_of_a_chain_of_transforms_the_step_is_named(tmp_path: Path, blur: int, title: str) -> None:
+    chain = f"{GETITEM} > Compose.__call__ site/albumentations/core/composition.py:95"
+    step = f"{chain} > GaussianBlur.apply site/albumentations/augmentations/blur.py:80"
+    text = "return augmented(self.values[i])"
+    made = case(tmp_path, with_getitem(Tensors, text, augmented=torch.Tensor.numpy)())
+    found = advice(NAME, seen(made, (step, blur), (chain, 100 - blur), text=text))
+    assert found.title.startswith(title)
+    assert f"takes {blur if blur > 50 else 100} % of fetch" in found.why
+
+
 def with_texts(made: Case, texts: dict[int, str | None]) -> Case:
     """The case in which these own lines have these texts."""
     assert made.report.code is not None

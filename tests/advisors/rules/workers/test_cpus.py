@@ -116,9 +116,11 @@ test_threads_are_silent = silent(
 
 def test_threads_that_work_while_the_fetching_one_waits_do_not_compete(tmp_path: Path) -> None:
     case = busy_case(tmp_path)
-    fetch = CodeStage(40, None, (), (), {}, (), (Doing("threads", None, 1, 0.8),))
-    code = Code(1, 40, 8.0, 25.0, {"fetch": fetch})
-    assert outcomes(THREADS, replace(case, report=replace(case.report, code=code))) == []
+    for core, said in ((0.1, 0), (0.4, 1)):
+        doing = Doing("threads", None, 1, 0.6), Doing("core", None, 1, core)
+        code = Code(1, 40, 8.0, 25.0, {"fetch": CodeStage(40, None, (), (), {}, (), doing)})
+        found = outcomes(THREADS, replace(case, report=replace(case.report, code=code)))
+        assert len(found) == said
 
 
 def test_an_existing_init_function_is_not_lost(tmp_path: Path) -> None:
