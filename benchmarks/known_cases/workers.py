@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,7 +31,8 @@ def decoding_alone(num_workers: int = 1) -> Training:
 
 
 class Spectra(Dataset):
-    """Features made with NumPy from a signal: computing, sample by sample."""
+    """Features made with NumPy of a random part of a signal: computing, sample by sample, that
+    cannot be done in advance."""
 
     def __init__(self, length: int = 1200) -> None:
         self.length = length
@@ -40,7 +42,8 @@ class Spectra(Dataset):
         return self.length
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
-        part = self.signal[index % 1200 : index % 1200 + 16384]
+        start = random.randrange(1200)
+        part = self.signal[start : start + 16384]
         windows = np.lib.stride_tricks.sliding_window_view(part, 512)[::128] * np.hanning(512)
         power = np.abs(np.fft.rfft(windows)) ** 2
         return torch.from_numpy(np.log1p(power[:, :64]).astype(np.float32)), index % 5
