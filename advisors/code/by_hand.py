@@ -15,11 +15,13 @@ from ..schema.evidence import Evidence, percent, us
 from ..stacks.stage_parts import Part
 from .better_calls import Better, better_call
 from .hot.own_lines import OwnLine
-from .shapes import Shape
+from .shapes import ONE_BY_ONE, Shape
 
 # What is done in advance saves nearly all of a line, and most of what stands around it: in 20
 # cases of the casebook, the engineer's fix left a median of 4 % of the stage.
 SAVES = 0.9
+# Of what each epoch makes the same of.
+OR_ONCE = ", or do it once in advance"
 AVOID = "do this once before training and keep the result, avoid it, or make it cheaper."
 # A stage that takes longer in each fifth of a run, and in the last this many times as long as in
 # the first: clocks and neighbours vary less, and not in one direction.
@@ -67,6 +69,7 @@ def make_cheaper(
     why, left = ". No better alternative is known for it", (1 - share.high, 1 - SAVES * share.low)
     if better is not None:
         title, do, why, left = better.title, better.do, "", better.remains(share)
+        title += OR_ONCE * (again and "once" not in title)
     elif again:
         title = "Do this once in advance, not in each epoch"
         do = "keep the result, in memory or in a file for each sample, and read that instead."
@@ -90,8 +93,11 @@ def shaped(case: Case, stage: str, line: OwnLine, shape: Shape, evidence: Eviden
     least = 1 - share.high if shape.waste else 0.0
     free: dict[str, Any] = {stage: (least, 1 - share.low * shape.saves)}
     code = f"# By hand{at}: {shape.do}\n#     {clean(line.line, 100)}\n"
+    title = shape.title + OR_ONCE * (
+        (not shape.waste or shape.key == ONE_BY_ONE) and line.repeats(line.line)
+    )
     return case.change(code=code, **free).advise(
-        f"{shape.title}: {clean(line.text, 80)}",
+        f"{title}: {clean(line.text, 80)}",
         f"{line_costs(stage, line)}{shape.why}.",
         {f"part of {stage}": percent(share.mid), **evidence, "line": line.place},
         caveat=shape.caveat,

@@ -63,8 +63,7 @@ FUNCTION_KINDS = (
         suffixes=(".png",),
         instead_of=("picture",),
         title="Decode the PNG pictures once, and store the arrays",
-        why="PNG is decompressed byte by byte in one thread, whoever does it; stored arrays are "
-        "only read.",
+        why="PNG is decompressed byte by byte; stored arrays are only read.",
         caveat="Arrays take two to five times the space of PNG files. " + KEPT_CAVEAT,
         code=stored_code("pictures"),
     ),
@@ -108,9 +107,7 @@ FUNCTION_KINDS = (
         why="Its cost grows with the pixels of the source, not of the result.",
         caveat="reducing_gap changes pixels slightly. Random crops must stay where they are.",
         code=words(
-            "# where the size does not change from epoch to epoch, keep the small pictures "
-            "(once, before "
-            "training):\n"
+            "# where the size does not change from epoch to epoch, once, before training:\n"
             "#     small.save(path) or np.save(path, np.asarray(small))\n"
             "# else let PIL shrink by whole numbers first, with next to no visible difference, at\n"
             "#     {here}\n"
@@ -134,21 +131,13 @@ FUNCTION_KINDS = (
         ),
     ),
     _once(
-        "ply",
-        "parsing PLY files (plyfile)",
-        (0.001, 0.1),  # "Parsers written in Python"
-        frames=r"plyfile(?:/.*)?(?:\.py)?:.*",
-        title="Convert the PLY files once",
-        code=joined_code("points"),
-    ),
-    _once(
         "csv",
-        "reading table files (csv, loadtxt, read_csv)",
-        (0.001, 0.2),
-        frames=rf"python/csv\.py:.*|pandas/io/.*|{_NUMPY_FILES}:(?:loadtxt|genfromtxt|fromregex)",
+        "reading table files (csv, loadtxt, read_csv, plyfile)",
+        (0.001, 0.2),  # "Parsers written in Python"
+        frames=rf"python/csv\.py:.*|plyfile(?:/.*)?(?:\.py)?:.*|pandas/io/.*|{_NUMPY_FILES}:(?:loadtxt|genfromtxt|fromregex)",
         around="pandas/.*",
         text=r"\bcsv\.(?:reader|DictReader)\(|\bDictReader\(",
-        title="Read each table file once, for all its samples (csv, loadtxt, read_csv)",
+        title="Read each table file once, for all its samples (csv, loadtxt, read_csv, plyfile)",
         code=stored_code("tables"),
     ),
     Kind(

@@ -14,6 +14,7 @@ from ...schema.report_model import CodeStage, HotSpot, Range
 from ...stacks.code_summary import wilson
 from ...stacks.source_lines import SourceLines
 from ..method import MAY_DRAW, Method, linked
+from ..shapes import kinds_of, repeats
 from .functions import STANDS_OUT
 
 # Functions that only call others, one after another.
@@ -40,6 +41,12 @@ class OwnLine(NamedTuple):
     def augments(self) -> bool:
         """Whether a random value goes into a call on it."""
         return self.method.augments(self.line)
+
+    def repeats(self, text: str) -> bool:
+        """Whether this line or function is known to give the same in every epoch."""
+        # What an object changes that is made for each sample is gone with it.
+        held = {} if "self" in self.method.varying else kinds_of(self.part)
+        return any(repeats(self.epochs, of, held) for of in (text, text.rpartition(".")[2]))
 
     def with_others(self, others: Sequence[OwnLine]) -> OwnLine:
         """It and these lines of its method as one."""

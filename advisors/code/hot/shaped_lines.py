@@ -11,7 +11,7 @@ from ...case.fetching import MAIN_PART
 from ...schema.report_model import CodeStage, Range
 from ...stacks.stage_parts import Part
 from ..better_calls import better_call
-from ..shapes import ALL, ONE_BY_ONE, Shape, kinds_of, repeats, same_each_time, shape_of
+from ..shapes import ALL, ONE_BY_ONE, Shape, kinds_of, same_each_time, shape_of
 from .functions import STANDS_OUT, Unknown, own_called
 from .own_lines import OwnLine
 
@@ -45,17 +45,6 @@ def _same(other: Unknown | None, lines: list[OwnLine]) -> Iterator[_Shaped]:
         if each.method.name == name and (shape := same_each_time(each.method, kinds_of(each.part))):
             yield each._replace(line=name, text=other.name, place=other.place, share=share), shape
             return
-
-
-def in_each_epoch(part: Part | OwnLine, lines: list[OwnLine]) -> bool:
-    """Whether this line or function is known to give the same in every epoch."""
-    text = part.text or ""
-    for each in lines:
-        # What an object changes that is made for each sample is gone with it.
-        held = {} if "self" in each.method.varying else kinds_of(each.part)
-        if any(repeats(each.epochs, of, held) for of in (text, text.rpartition(".")[2])):
-            return True
-    return False
 
 
 def own_shape(line: OwnLine, below: str) -> Shape | None:

@@ -61,7 +61,6 @@ from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.hot.shaped_lines import (
     better_lines,
     calls_own,
-    in_each_epoch,
     most_itself,
     own_shape,
     stands_out,
@@ -172,7 +171,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         line = _line_of(stage, other)
     if any(_is_opener(case, each) for each in lines if stands_out(each)):
         return  # the rule storage-format says what to do
-    again = line is not None and in_each_epoch(line, lines)
+    again = line is not None and any(each.repeats(line.text or "") for each in lines)
     # To make own functions cheaper that share the time says nothing.
     named = line if line is not None and (again or not calls_own(stage, line)) else inner
     worst = worst_shape(stage, lines, other)
@@ -191,7 +190,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         )
     elif (
         best is not None
-        and best.share >= (KNOWN_FROM if line is not None else LEAST_SHARE)
+        and best.share >= (KNOWN_FROM if line else LEAST_SHARE)
         and (worst is None or best.share >= MAIN_PART * worst[0].share.mid)
     ):
         advice = _known(case, stage, best, sample_us, lines)
@@ -267,9 +266,7 @@ def _known(
     return change.advise(
         kind.title,
         f"{percent(hot.share)} of fetch goes into {kind.name}{_from(hot.place)}. {kind.why}",
-        {
-            **_sampled(stage, Range(hot.low, hot.share, hot.high)),
-        },
+        _sampled(stage, Range(hot.low, hot.share, hot.high)),
         caveat=kind.caveat,
         effort=kind.effort,
     )

@@ -18,7 +18,6 @@ from loaderscope.advisors.code.hot.function_code import here, hf_code, stored_co
 from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS
 from loaderscope.advisors.code.hot.kind import Hot
 from loaderscope.advisors.code.hot.own_lines import OwnLine
-from loaderscope.advisors.code.hot.shaped_lines import in_each_epoch
 from loaderscope.advisors.code.method import linked
 from loaderscope.advisors.schema.report_model import Range
 from loaderscope.profiler.store.inspection import Inspection, Part
@@ -125,4 +124,4 @@ def test_an_object_made_for_each_sample_takes_its_changes_with_it(made_anew, aga
     by_sample, by_epoch = (linked([getitem, method], fixed)[1] for fixed in ((), ["__getitem__"]))
     part = Part(getitem=getitem, helpers=(method,))
     line = OwnLine(part, by_sample, by_epoch, text, text, None, None, Range(0.9, 0.9, 0.9))
-    assert in_each_epoch(line, [line]) is again
+    assert line.repeats(text) is again

@@ -83,7 +83,7 @@ SEEN = table(f"""
 picture | {PIL} | PIL | Image.crop site/PIL/Image.py:1200
 resize | Image.resize site/PIL/Image.py:2440 | esizing | Image.crop site/PIL/Image.py:2500
 transforms | to_tensor site/torchvision/transforms/functional.py:100 | torchvision | read_file site/torchvision/io/image.py:10
-ply | PlyData.read site/plyfile.py:300 | plyfile | read site/meshio/ply.py:3
+csv:ply | PlyData.read site/plyfile.py:300 | plyfile | read site/meshio/ply.py:3
 csv | DictReader.__next__ std/csv.py:111 | csv | Reader.__next__ {OWN}:90
 csv:loadtxt | loadtxt site/numpy/lib/_npyio_impl.py:1384 > _read site/numpy/lib/_npyio_impl.py:1035 | loadtxt | savetxt site/numpy/other.py:1384
 csv:pandas | read_csv site/pandas/io/parsers/readers.py:1866 | read_csv | align site/polars/x.py:1
@@ -232,6 +232,8 @@ BOUNDS = ["low = np.median(x)", "high = np.quantile(x, 0.9)", "return (x - low) 
 ALONE = [BOUNDS[0], "high = limit(x)", BOUNDS[2]]
 SEARCHES = ["a = np.flatnonzero(x == i)", "b = np.flatnonzero(x != i)", "return a[0] + b[0]"]
 STORED = f"Estimate quantiles once, or from a part of the values: {BOUNDS[0]}"
+SINGLY = ["return np.array([float(v) for v in x])", "return [float(v) * random() for v in x]"]
+ONE = "Do this for all values at once, not one by one"
 LOOKED_UP = f"Look this up instead of searching for it: {SEARCHES[0]}"
 
 
@@ -240,6 +242,8 @@ LOOKED_UP = f"Look this up instead of searching for it: {SEARCHES[0]}"
     [
         (BOUNDS, (35, 35, 30), STORED, "with 1 more line like it, takes 70 % of fetch"),
         (ALONE, (35, 35, 30), "Do this once in advance", "100 % of fetch, and each epoch"),
+        (SINGLY[:1], [100], f"{ONE}, or do it once in advance: ret", "in a loop, one by one"),
+        (SINGLY[1:], [100], f"{ONE}: ret", "in a loop, one by one"),
         (SEARCHES, (50, 39, 11), LOOKED_UP, "with 1 more line like it, takes 89 % of fetch"),
     ],
 )
