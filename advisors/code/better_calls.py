@@ -291,12 +291,6 @@ BETTER_CALLS = (
         (0.0, 0.7),
     ),
     Better(
-        r"^\w+ = \w+\[[^\]:]+:\]\s*#",  # and nothing else
-        "Move an offset instead of copying the rest of a list",
-        "keep the position up to which it is used, or take items from a collections.deque.",
-        (0.0, 0.1),
-    ),
-    Better(
         r"\.execute\w*\(|\bread_sql\w*\(",
         "Ask the database once for a batch",
         "SELECT ... WHERE id IN (...) in __getitems__; or read the table into arrays once.",
@@ -362,9 +356,10 @@ BETTER_CALLS = (
         (0.05, 0.8),
     ),
     Better(
-        r"\.pop\(0\)|\.insert\(0,",
-        "Use a deque to take items from the front",
-        "collections.deque, with popleft() or appendleft(): a list moves all remaining items.",
+        r"\.pop\(0\)|\.insert\(0,|^\w+ = \w+\[[^\]:]+:\]\s*#",
+        "Move an offset, or use a deque, to take items from the front",
+        "keep the position up to which it is used, or collections.deque with popleft(): what "
+        "remains is moved or copied each time.",
         (0.0, 0.1),
     ),
     Better(

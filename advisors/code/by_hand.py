@@ -37,8 +37,8 @@ GROWING = Better(
 
 def line_costs(stage: str, line: Part | OwnLine) -> str:
     """'`line` (train.py:41) takes 90 % of fetch, in PIL's decode'."""
-    at = f" ({line.place})" if line.place is not None else ""
-    below = f", in {line.call}" if line.call is not None else ""
+    at = f" ({line.place})" if line.place else ""
+    below = f", in {line.call}" if line.call else ""
     if isinstance(line, OwnLine) and line.alike:
         at += f", with {line.alike} more line{'s' * (line.alike > 1)} like it,"
         below = ""
@@ -74,7 +74,7 @@ def make_cheaper(
         title = "Do this once in advance, not in each epoch"
         do = "keep the result, in memory or in a file for each sample, and read that instead."
         why, left = ", and each epoch makes the same of it", (0.0, left[1])
-    at = f" ({line.place})" if line.place is not None else ""
+    at = f" ({line.place})" if line.place else ""
     head = textwrap.fill(f"# By hand{at}: {do}", 100, subsequent_indent="# ")
     stages: dict[str, Any] = {stage: left}
     return case.change(code=f"{head}\n#     {text}\n", **stages).advise(
@@ -88,7 +88,7 @@ def make_cheaper(
 def shaped(case: Case, stage: str, line: OwnLine, shape: Shape, evidence: Evidence) -> Advice:
     """A line of a stage of which the source says what is wrong, and what is gained if that goes
     away."""
-    share, at = line.share, f" ({line.place})" if line.place is not None else ""
+    share, at = line.share, f" ({line.place})" if line.place else ""
     # Who does a line's work otherwise changes what stands around it too (see SAVES).
     least = 1 - share.high if shape.waste else 0.0
     free: dict[str, Any] = {stage: (least, 1 - share.low * shape.saves)}

@@ -284,11 +284,14 @@ FUNCTION_KINDS = (
     ),
     Kind(
         "h5-open",
-        "opening an HDF5 file for each sample (h5py)",
-        (0.0, 0.3),
-        frames=r"h5py/_hl/files\.py:(?:__init__|make_fid|close|__exit__)",
+        "an HDF5 file that is opened for each sample (h5py)",
+        (0.02, 0.6),
+        frames="h5py/.*",
+        needs=(r"h5py/_hl/files\.py:(?:__init__|make_fid|close|__exit__)",),
+        instead_of=("h5",),
         title="Keep the HDF5 file open",
-        why="Opening reads the file's structure again for each sample.",
+        why="Opening reads the file's structure again for each sample, and so does what is read "
+        "of it then.",
         caveat="Open it in the worker, at the first sample: a handle that is shared by fork gives "
         "wrong data.",
         code=words(

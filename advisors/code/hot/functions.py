@@ -23,8 +23,9 @@ FEW_SAMPLES = 10
 FOR_CERTAIN = 0.4
 # A part below this is no reason for anything.
 LEAST_SHARE = 0.02
-# From this part of the stage on, something that another `needs` counts as seen.
-NEEDED_SHARE = 0.003
+# From this part of the stage on, something that another `needs` counts as seen: a kind of files; or
+# what each worker may do once.
+NEEDED_SHARE, NEEDED_EACH_TIME = 0.003, 0.1
 # Functions that make samples.
 SAMPLES_MADE = ("__getitem__", "__getitems__")
 # From here on, an unknown function is worth naming.
@@ -119,7 +120,7 @@ def _needed(stage: CodeStage, kind: Kind, suffix: str | None) -> bool:
     if kind.suffixes and not by_suffix and any(suffix in each.suffixes for each in FUNCTION_KINDS):
         return False  # the files are known to be others
     needs = kind.needs[:-1] if by_suffix else kind.needs
-    least = NEEDED_SHARE * stage.samples
+    least = (NEEDED_SHARE if kind.suffixes else NEEDED_EACH_TIME) * stage.samples
     return all(_samples(_tops(stage, each)) >= least for each in needs)
 
 

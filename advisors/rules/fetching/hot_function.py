@@ -150,7 +150,7 @@ def _out_of_loop(case: Case, found: InLoop) -> Advice:
     if method.name.endswith("__len__"):
         do = "ask for it once, before the loop; or count once, in __init__."
     left = 1 - method.high, 1 - method.low * OUT_SAVES
-    at = f" ({found.place})" if found.place is not None else ""
+    at = f" ({found.place})" if found.place else ""
     return case.change(code=f"# By hand{at}: {do}\n#     {text}\n", compute=left).advise(
         f"Take this out of the loop: {text}",
         f"{method.name} takes {percent(of_all)} of all time, in the training process and outside "
@@ -290,4 +290,4 @@ def _sampled(stage: CodeStage, share: Range) -> Evidence:
 
 
 def _from(place: str | None) -> str:
-    return f", called from {place}" if place is not None else ""
+    return f", called from {place}" if place else ""

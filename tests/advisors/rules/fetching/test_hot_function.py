@@ -298,6 +298,8 @@ TABLE = f"{GETITEM} > Dataset.__getitem__ site/datasets/arrow_dataset.py:3161"
 HEADER = f"{GETITEM} > load site/numpy/lib/_npyio_impl.py:456 > literal_eval std/ast.py:64"
 DECODED, LOADED = f"{GETITEM} > {PIL}", f"{GETITEM} > loads std/json/__init__.py:346"
 SOLVED = f"{GETITEM} > solve site/scipy/linalg/a.py:2 > x site/scipy/x.py:3"
+H5_OPENED = f"{GETITEM} > File.__init__ site/h5py/_hl/files.py:500"
+H5_READ = f"{GETITEM} > Dataset.__getitem__ site/h5py/_hl/dataset.py:872"
 OF_PNG = "% of fetch goes into PIL's PNG decoder"
 SMOOTHED, COPIED = f"{GETITEM} > smoothed {OWN}:13", f"{GETITEM} > deepcopy std/copy.py:146"
 
@@ -316,6 +318,9 @@ SMOOTHED, COPIED = f"{GETITEM} > smoothed {OWN}:13", f"{GETITEM} > deepcopy std/
         (Listed(".png"), {f"{TABLE} > {PIL}": 70, TABLE: 30}, None, f"70 {OF_PNG}"),
         (Listed(""), {HEADER: 100}, None, ".npy"),  # what a known function calls is its own
         (Listed(""), {SMOOTHED: 70, COPIED: 30}, None, "deepcopy"),
+        # A file that is opened each time is read slowly too; each worker opens it once.
+        (None, {H5_OPENED: 19, H5_READ: 71, GETITEM: 10}, "node = file[name][()]", "file open"),
+        (None, {H5_OPENED: 5, H5_READ: 85, GETITEM: 10}, "node = file[name][()]", "slices"),
         (None, {COPIED: 9, GETITEM: 1}, None, "90 % of fetch"),  # few samples, nearly all show it
         (Columned(), {LOADED: 95}, "targets = torch.tensor(self.labels)", "Do once"),
     ],

@@ -54,7 +54,7 @@ def test_a_sampler_that_makes_samples(tmp_path: Path, made: int, fires: bool) ->
     ("line", "title"),
     [
         ("left = sorted(self.by_size)", "Do once what is the same for every sample: left = sorted"),
-        ("left = left[8:]", "Move an offset instead of copying the rest of a list"),
+        ("left = left[8:]", "Move an offset, or use a deque"),
         ("picked = np.random.choice(left, 8, replace=False)", "Draw a few of many without"),
         ("picked.append(left.pop())", "Draw all indices of an epoch at once, as an array"),
         ("picked = self.draw(left)", "Draw all indices of an epoch at once, as an array"),
