@@ -10,6 +10,8 @@ from .case import Case
 FETCH_WAITS = 0.5
 # A stage is the cause of waiting from half of it on.
 MAIN_PART = 0.5
+# So many samples that were made again are enough to tell.
+MADE_AGAIN = 8
 
 
 def sample_time_us(case: Case) -> float | None:
@@ -42,6 +44,12 @@ def handed_over(case: Case) -> float:
     shares = {each.kind: each.share for each in (stage.doing if stage is not None else ())}
     given = sum(shares.get(kind, 0.0) for kind in ("threads", "child", "server"))
     return given if shares.get("core", 0.0) < MAIN_PART * given else 0.0
+
+
+def makes_the_same(case: Case) -> bool:
+    """Whether all samples that were made again, in a later epoch, were seen to be the same."""
+    looks = case.loader.looks
+    return looks.again >= MADE_AGAIN and looks.same == looks.again
 
 
 def core_wait_share(case: Case) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from ...profiler.base.metadata import clean
 from ..case.advice import Advice
 from ..case.case import Case
+from ..case.fetching import makes_the_same
 from ..schema.evidence import Evidence, percent, us
 from ..stacks.stage_parts import Part
 from .better_calls import Better, better_call
@@ -93,9 +94,10 @@ def shaped(case: Case, stage: str, line: OwnLine, shape: Shape, evidence: Eviden
     least = 1 - share.high if shape.waste else 0.0
     free: dict[str, Any] = {stage: (least, 1 - share.low * shape.saves)}
     code = f"# By hand{at}: {shape.do}\n#     {clean(line.line, 100)}\n"
-    title = shape.title + OR_ONCE * (
-        (not shape.waste or shape.key == ONE_BY_ONE) and line.repeats(line.line)
-    )
+    title = shape.title
+    if not shape.waste or shape.key == ONE_BY_ONE:
+        again = stage == "fetch" and makes_the_same(case)
+        title += OR_ONCE * (again or line.repeats(line.line))
     return case.change(code=code, **free).advise(
         f"{title}: {clean(line.text, 80)}",
         f"{line_costs(stage, line)}{shape.why}.",

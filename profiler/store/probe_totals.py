@@ -23,6 +23,7 @@ from .sampled_fetches import (
     MAX_CONTAINERS,
     MAX_EPOCHS,
     MAX_FOLDERS,
+    MAX_MADE,
     MAX_MOUNTS,
     MAX_PATH,
     MAX_REASONS,
@@ -52,6 +53,8 @@ SUMS = (
     "different",
     "distinct",
     "reopened",
+    "again",
+    "same",
 )
 Rows = dict[Any, list[int]]
 
@@ -62,7 +65,7 @@ class ProbeTotals:
 
     def __init__(self) -> None:
         self.batches = self.samples = self.fetch_ns = 0
-        self.opens = self.different = self.distinct = self.reopened = 0
+        self.opens = self.different = self.distinct = self.reopened = self.again = self.same = 0
         self.directories = 0  # the most any one process saw: workers share them
         self.folders = Counter[str]()  # → opens
         self.mounts = Counter[tuple[str, str]]()  # path, type → opens
@@ -74,6 +77,7 @@ class ProbeTotals:
         self.suffixes: Rows = {}
         self.epochs: Rows = {}
         self.fields: tuple[SampleField, ...] = ()
+        self.made: dict[int, int] = {}  # index → digest of its sample
 
     def add_epoch(self, epoch: int, values: list[int]) -> None:
         """One fetch or several of one epoch: values as `EpochTotals` has them after `epoch`; -1
@@ -106,6 +110,15 @@ class ProbeTotals:
         self.moved |= {path for path in paths if len(path) <= MAX_PATH}
         self.moved = set(sorted(self.moved)[:MAX_CONTAINERS])
 
+    def add_made(self, made: Iterable[tuple[int, int]]) -> None:
+        """Digests of samples after their indices; negative: not known."""
+        for index, digest in made:
+            if digest >= 0 and index in self.made:
+                self.again += 1
+                self.same += self.made[index] == digest
+            elif digest >= 0 and len(self.made) < MAX_MADE:
+                self.made[index] = digest
+
     def add(self, other: SampledFetches) -> None:
         """Add another process's, or an earlier one's."""
         for name in SUMS:
@@ -119,6 +132,7 @@ class ProbeTotals:
         for held in other.containers:
             self.add_container(*astuple(held))
         self.add_moved(other.moved)
+        self.add_made(other.made)
         for each in other.epochs:
             epoch, *values = astuple(each)
             self.add_epoch(epoch, values)
@@ -140,6 +154,7 @@ class ProbeTotals:
             moved=tuple(sorted(self.moved)),
             epochs=tuple(EpochTotals(key, *row) for key, row in sorted(self.epochs.items())),
             fields=self.fields,
+            made=tuple(self.made.items()),
             reasons=dict(self.reasons),
         )
 
@@ -148,7 +163,7 @@ class ProbeTotals:
         first."""
         data = {"format": FORMAT, **as_json(self.fetches())}
         text = json.dumps(data)
-        for name in ("folders", "containers", "moved", "mounts", "fields"):
+        for name in ("folders", "containers", "moved", "mounts", "fields", "made"):
             if len(text) > MAX_CHARACTERS:
                 data[name] = type(data[name])()
                 text = json.dumps(data)

@@ -21,6 +21,7 @@ MAX_CONTAINERS = 32
 MAX_EPOCHS = 16  # what later epochs do is added to the last of these
 MAX_REASONS = 16
 MAX_FIELDS = 64
+MAX_MADE = 256
 MAX_PATH = 512  # a longer one is left out: cut, it would name another file
 
 Measured = Annotated[int, Meta(ge=-1)]
@@ -109,6 +110,11 @@ class SampledFetches(Struct, frozen=True):
     moved: tuple[str, ...] = ()
     epochs: tuple[EpochTotals, ...] = ()
     fields: Annotated[tuple[SampleField, ...], Meta(max_length=MAX_FIELDS)] = ()
+    # Samples of which the indices were asked for before; how many of them were the same again; and
+    # the digests (of 32 bits) by which that is known, each after its index.
+    again: Count = 0
+    same: Count = 0
+    made: Annotated[tuple[tuple[int, int], ...], Meta(max_length=MAX_MADE)] = ()
     # What could not be seen, and why.
     reasons: Annotated[Mapping[str, str], Meta(max_length=MAX_REASONS)] = {}
 

@@ -47,6 +47,11 @@ class Files(Dataset):
         return read_png(self.paths[index])
 
 
+class Noisy(Files):
+    def __getitem__(self, index: int) -> Any:
+        return super().__getitem__(index) + torch.rand(1)
+
+
 class BatchedFiles(Files):
     def __getitems__(self, indices: list[int]) -> list[Any]:
         return [self[i] for i in indices]

@@ -18,7 +18,7 @@ rows of `datasets` 588 against 69 to 159.
 from functools import partial
 
 from .function_code import hf_code, joined_code, stored_code, words
-from .kind import KEPT_CAVEAT, ONCE, Kind
+from .kind import KEPT_CAVEAT, Kind
 
 _PIL_DECODE = (
     r"PIL/(?:ImageFile|\w+ImagePlugin)\.py:.*|PIL/Image\.py:(?:open|preinit|init|_open_core)"
@@ -27,6 +27,7 @@ _PIL_RESIZE = r"PIL/Image\.py:(?:resize|thumbnail|reduce)"
 _PIL_REST = rf"PIL/(?!Image\.py:(?:resize|thumbnail|reduce)$).*|{_PIL_DECODE}"
 _JPEG = r"PIL/(?:JpegImagePlugin|MpoImagePlugin)\.py:.*"
 _NUMPY_FILES = r"numpy/lib/_?npyio(?:_impl)?\.py"
+_TORCH_FILES = r"torch/(?:serialization|_weights_only_unpickler)\.py:.*"
 
 
 _once = partial(Kind, once=True, stored=True)
@@ -46,12 +47,12 @@ FUNCTION_KINDS = (
         why="Most of what it decodes is thrown away by the resizing that follows.",
         caveat="Made small once, pictures are compressed twice; pixels differ a little. draft() "
         "divides sizes by 2, 4 or 8.",
-        code=words(
-            '# picture.draft("RGB", size) right after Image.open decodes no more than twice the '
-            "size, at\n#     {here}\n"
-            "# or once, for each path: picture.thumbnail(size), saved in another folder, in the "
-            "size that is used, or\n# what random crops need; then open that.\n",
-        ),
+        code=words("""\
+# picture.draft("RGB", size) right after Image.open decodes no more than twice the size, at
+#     {here}
+# or once, for each path: picture.thumbnail(size), saved in another folder, in the size that is
+# used, or what random crops need; then open that.
+"""),
     ),
     _once(
         "png",
@@ -79,11 +80,11 @@ FUNCTION_KINDS = (
         why="libjpeg-turbo without PIL's copies was measured 1.3 to 1.55 times as fast.",
         caveat="Decoders differ in the last bit of some pixels. Needs torchvision; simplejpeg does "
         "as well.",
-        code=words(
-            "# in {dataset}, from torchvision.io: decode_image(path, mode=ImageReadMode.RGB), "
-            "a uint8 tensor of\n"
-            "# (3, height, width), instead of PIL at\n#     {here}\n"
-        ),
+        code=words("""\
+# in {dataset}, from torchvision.io: decode_image(path, mode=ImageReadMode.RGB), a uint8 tensor of
+# (3, height, width), instead of PIL at
+#     {here}
+"""),
     ),
     _once(
         "picture",
@@ -106,13 +107,13 @@ FUNCTION_KINDS = (
         title="Resize once, or by whole numbers first",
         why="Its cost grows with the pixels of the source, not of the result.",
         caveat="reducing_gap changes pixels slightly. Random crops must stay where they are.",
-        code=words(
-            "# where the size does not change from epoch to epoch, once, before training:\n"
-            "#     small.save(path) or np.save(path, np.asarray(small))\n"
-            "# else let PIL shrink by whole numbers first, with next to no visible difference, at\n"
-            "#     {here}\n"
-            "#     picture.resize(size, resample, reducing_gap=2.0)\n"
-        ),
+        code=words("""\
+# where the size does not change from epoch to epoch, once, before training:
+#     small.save(path) or np.save(path, np.asarray(small))
+# else let PIL shrink by whole numbers first, with next to no visible difference, at
+#     {here}
+#     picture.resize(size, resample, reducing_gap=2.0)
+"""),
     ),
     Kind(
         "transforms",
@@ -123,12 +124,13 @@ FUNCTION_KINDS = (
         title="Transform tensors, not PIL pictures (torchvision v2)",
         why="PIL transforms copy the picture at each step; v2 works on uint8 tensors.",
         caveat="Interpolation differs slightly between PIL and tensors: compare a few pictures.",
-        code=words(
-            "# the same names in torchvision.transforms.v2, on uint8 tensors; to float only "
-            "at the end, or on the device:\n"
-            "#     v2.Compose([v2.ToImage(), ..., v2.ToDtype(torch.float32, scale=True)])\n"
-            "# in place of those at\n#     {here}\n"
-        ),
+        code=words("""\
+# the same names in torchvision.transforms.v2, on uint8 tensors; to float only at the end, or on
+# the device:
+#     v2.Compose([v2.ToImage(), ..., v2.ToDtype(torch.float32, scale=True)])
+# in place of those at
+#     {here}
+"""),
     ),
     _once(
         "csv",
@@ -152,62 +154,29 @@ FUNCTION_KINDS = (
         caveat="The arrays take as much memory again while both are held. Where .loc looks for a "
         "label, keep a dict of the rows by label, or sort the index once: in an index that is not "
         "sorted, where labels occur more than once, .loc compares all of them.",
-        code=words(
-            "# in __init__ of {dataset}, what is taken of each row, as arrays:\n"
-            "#     self.values = frame[names].to_numpy()     # the columns that are read together\n"
-            '#     self.labels = frame["label"].to_numpy()    # a column that is read alone\n'
-            "# self.values[index] and self.labels[index] instead of rows of the DataFrame, at\n"
-            "#     {here}\n"
-        ),
+        code=words("""\
+# in __init__ of {dataset}, what is taken of each row, as arrays:
+#     self.values = frame[names].to_numpy()     # the columns that are read together
+#     self.labels = frame["label"].to_numpy()    # a column that is read alone
+# self.values[index] and self.labels[index] instead of rows of the DataFrame, at
+#     {here}
+"""),
     ),
     _once(
-        "json",
-        "Python's json module",
-        (0.002, 0.5),
-        frames=r"python/json/.*",
-        text=r"\bjson\.loads?\(",
-        title="Parse the JSON text once, not at every access",
-        code=words(
-            "# once, before training: the fields that are used of all records, as arrays. "
-            "Where the text itself must\n"
-            "# stay: orjson.loads(text) reads the same two to four times as fast, at\n"
-            "#     {here}\n",
-        ),
-    ),
-    _once(
-        "literal",
-        "ast.literal_eval",
-        (0.002, 0.2),
-        frames=r"python/ast\.py:.*",
-        text=r"\bliteral_eval\(",
-        title="Do not parse Python literals at every access (ast.literal_eval)",
-        why="It compiles each text as a program. " + ONCE,
-        caveat=KEPT_CAVEAT
-        + " json.loads reads the same text, where it is JSON, some thirty times as fast.",
-        code=stored_code("records"),
-    ),
-    Kind(
-        "yaml",
-        "the YAML parser",
-        (0.001, 0.25),
-        frames=r"(?:yaml|ruamel)(?:/.*|\..*)",
-        text=r"\byaml\.\w*load\w*\(",
-        stored=True,
-        title="Parse the YAML once, or in C",
-        why="It is parsed in Python, letter by letter. " + ONCE,
-        code=words(
-            "# in C: yaml.load(text, Loader=yaml.CSafeLoader); or once, before training, "
-            "into a dict, at\n#     {here}\n",
-        ),
-    ),
-    _once(
-        "xml",
-        "the XML parser",
-        (0.002, 0.35),
-        frames=r"python/xml/.*|lxml/.*|xmltodict.*",
-        text=r"\b(?:ET|ElementTree|etree|minidom)\.\w+\(",
-        title="Parse the XML once",
-        code=joined_code("annotations"),
+        "text",
+        "parsing text (json, YAML, XML, literal_eval)",
+        (0.002, 0.4),
+        frames=r"python/json/.*|python/ast\.py:literal_eval|(?:yaml|ruamel)(?:/.*|\..*)|python/xml/.*|lxml/.*|xmltodict.*",
+        text=r"\bjson\.loads?\(|\bliteral_eval\(|\byaml\.\w*load\w*\(|\b(?:ET|ElementTree|etree|minidom)\.\w+\(",
+        title="Parse the text once, not at every access (json, YAML, XML, literal_eval)",
+        code=words("""\
+# once, before training: the fields that are used of all records, as arrays. Where the text itself
+# must stay, faster at
+#     {here}
+#     orjson.loads(text)                       # two to four times as fast as json
+#     yaml.load(text, Loader=yaml.CSafeLoader)  # seven times as fast as SafeLoader
+#     json.loads(text)                         # thirty times as fast as ast.literal_eval
+"""),
     ),
     _once(
         "npz",
@@ -225,11 +194,12 @@ FUNCTION_KINDS = (
     ),
     _once(
         "npy",
-        "opening an .npy file for each sample",
-        (0.02, 0.7),
-        frames=_NUMPY_FILES + r":load|numpy/lib/_?format(?:_impl)?\.py:.*",
-        title="Store all arrays in one memory-mapped file",
-        why="Opening a file and reading its header costs tens of microseconds each.",
+        "opening an .npy or .pt file for each sample",
+        (0.01, 0.6),
+        frames=rf"{_NUMPY_FILES}:load|numpy/lib/_?format(?:_impl)?\.py:.*|{_TORCH_FILES}",
+        title="Store all arrays in one memory-mapped file (np.load, torch.load)",
+        why="Opening a file and reading its header costs tens of microseconds each, of a .pt file "
+        "hundreds.",
         code=stored_code("arrays"),
     ),
     _once(
@@ -266,21 +236,12 @@ FUNCTION_KINDS = (
         why="Each listing reads the whole folder, and sorting or filtering grows with it; the list "
         "can be kept.",
         caveat="Files that come or go after the data set was made are then not seen.",
-        code=words(
-            "# once, in __init__ of {dataset}:\n"
-            "#     self.names = sorted(os.listdir(folder))\n"
-            "# in __getitem__: self.names[index] instead of listing at\n"
-            "#     {here}\n"
-        ),
-    ),
-    _once(
-        "torch-load",
-        "torch.load",
-        (0.01, 0.4),
-        frames=r"torch/(?:serialization|_weights_only_unpickler)\.py:.*",
-        title="Store the tensors in one memory-mapped file",
-        why="torch.load opens a zip archive and unpickles each time.",
-        code=stored_code("tensors"),
+        code=words("""\
+# once, in __init__ of {dataset}:
+#     self.names = sorted(os.listdir(folder))
+# in __getitem__: self.names[index] instead of listing at
+#     {here}
+"""),
     ),
     Kind(
         "h5-open",
@@ -294,17 +255,19 @@ FUNCTION_KINDS = (
         "of it then.",
         caveat="Open it in the worker, at the first sample: a handle that is shared by fork gives "
         "wrong data.",
-        code=words(
-            "# in __init__ of {dataset}, and in __getstate__: self.file = None\n"
-            "# in __getitem__: if self.file is None: self.file = h5py.File(path); then "
-            "self.file[name][index], instead of\n# opening at\n#     {here}\n",
-        ),
+        code=words("""\
+# in __init__ of {dataset}, and in __getstate__: self.file = None
+# in __getitem__: if self.file is None: self.file = h5py.File(path); then self.file[name][index],
+# instead of opening at
+#     {here}
+"""),
     ),
     Kind(
         "h5",
         "reading HDF5 by rows, or lists of rows (h5py)",
         (0.005, 0.6),  # "HDF5 and Zarr chunks"
         frames="h5py/.*",
+        needs=(r"h5py/_hl/dataset\.py:(?:__getitem__|read_direct|__array__)",),
         unless=r"\[(?:[^][{},:]|\[[^]]*\])+:",  # a slice of rows
         text=r"\bh5py\.|\.read_direct\(",
         stored=True,
@@ -313,30 +276,16 @@ FUNCTION_KINDS = (
         "a loop does; a plain slice is one request.",
         caveat="A slice brings what lies between the rows too: where they are far apart, only "
         "memory helps. h5py serves one thread at a time.",
-        code=words(
-            "# where it fits into memory, once in each worker: rows = file[name][:]\n"
-            "# else all rows from the first to the last that is asked for, where these are near:\n"
-            "#     first = min(indices)\n"
-            "#     rows = file[name][first : max(indices) + 1][np.subtract(indices, first)]\n"
-            "# with a step: file[name][first:last][::step]; compressed parts that several samples\n"
-            "# read stay decompressed in h5py.File(path, rdcc_nbytes=2**28, rdcc_nslots=10007).\n"
-            "# in {dataset}, instead of one row after another, or a list of rows, at\n"
-            "#     {here}\n"
-        ),
-    ),
-    Kind(
-        "zarr",
-        "reading zarr chunks",
-        (0.01, 0.7),
-        frames="(?:zarr|numcodecs)/.*",
-        once=True,
-        title="Store the zarr data in chunks of the size that is read",
-        why="A chunk is decompressed as a whole even for one row.",
-        caveat="Small chunks make many files: use shards or a zip store.",
-        code=words(
-            "# once, before training: a new array with chunks of what one access reads, "
-            "chunks=(1, *old.shape[1:]),\n# in place of the one that is read at\n#     {here}\n"
-        ),
+        code=words("""\
+# where it fits into memory, once in each worker: rows = file[name][:]
+# else all rows from the first to the last that is asked for, where these are near:
+#     first = min(indices)
+#     rows = file[name][first : max(indices) + 1][np.subtract(indices, first)]
+# with a step: file[name][first:last][::step]; compressed parts that several samples
+# read stay decompressed in h5py.File(path, rdcc_nbytes=2**28, rdcc_nslots=10007).
+# in {dataset}, instead of one row after another, or a list of rows, at
+#     {here}
+"""),
     ),
     Kind(
         "hf",
@@ -388,12 +337,13 @@ FUNCTION_KINDS = (
         title="Copy only what is changed, not everything (copy.deepcopy)",
         why="deepcopy visits every object inside, one at a time, in Python.",
         caveat="What is not copied is shared by the samples: nothing may write to it.",
-        code=words(
-            "# copy only what is changed, for example\n"
-            "#     sample = {{**template}}                       # values that are replaced\n"
-            '#     sample["boxes"] = template["boxes"].copy()  # an array that is written to\n'
-            "# instead of copying everything at\n#     {here}\n"
-        ),
+        code=words("""\
+# copy only what is changed, for example
+#     sample = {{**template}}                       # values that are replaced
+#     sample["boxes"] = template["boxes"].copy()  # an array that is written to
+# instead of copying everything at
+#     {here}
+"""),
     ),
     Kind(
         "lock",
@@ -405,14 +355,13 @@ FUNCTION_KINDS = (
         title="Do not wait for a lock in every sample",
         why="Another thread holds it while it works or waits.",
         caveat="Whatever the lock protects must be safe without it.",
-        code=words(
-            "# hold the lock only to replace a finished value, never while working or "
-            "waiting:\n"
-            "#     new = make_table()          # without the lock\n"
-            "#     self.table = new            # one assignment: readers need no lock\n"
-            "# or give each worker process its own copy. It waits at\n"
-            "#     {here}\n"
-        ),
+        code=words("""\
+# hold the lock only to replace a finished value, never while working or waiting:
+#     new = make_table()          # without the lock
+#     self.table = new            # one assignment: readers need no lock
+# or give each worker process its own copy. It waits at
+#     {here}
+"""),
     ),
     Kind(
         "wait",

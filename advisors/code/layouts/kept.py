@@ -119,10 +119,8 @@ def _evaluated(node: ast.AST) -> Iterator[ast.Call]:
 
 def kept_code(case: Case, opener: Opener | None) -> str:
     """What to write into the class, so that it keeps the container open."""
-    return (
-        f"# By hand: in {dataset_class(case)}, with self.handle = None in __init__ and in "
-        "__getstate__\n"
-        "#     if self.handle is None:  # at first use, in the worker: never before the workers "
-        "start\n"
-        f"#         self.handle = {opener.text if opener is not None else 'open'}(…)\n"
-    )
+    return f"""\
+# By hand: in {dataset_class(case)}, with self.handle = None in __init__ and in __getstate__
+#     if self.handle is None:  # at first use, in the worker: never before the workers start
+#         self.handle = {opener.text if opener is not None else "open"}(…)
+"""

@@ -8,7 +8,9 @@ What it looks for
     the line that calls it is named, with what its source says: the same for every sample, a
     search through everything, one value after another, made smaller afterwards, asked of another
     process, the same in each round of a loop, or not needed at all; that it takes longer with each
-    batch; that it is a random change; or the library call that is faster (`code/better_calls.py`).
+    batch; that it is a random change; that each epoch makes the same of it, by its source or as all
+    samples that were made again were the same; or the library call that is faster
+    (`code/better_calls.py`).
     Where no function stands out, the line that takes most itself is named. Of the loop's own time,
     what goes by in methods of the loader's parts (LEAST_OF_ALL, 10 % of all time): a length counted
     at each step, a shuffle between epochs.
@@ -43,6 +45,7 @@ from ...case.fetching import (
     fetch_share,
     file_suffix,
     handed_over,
+    makes_the_same,
     sample_time_us,
 )
 from ...code.better_calls import Better, better_call
@@ -126,12 +129,12 @@ def examine(case: Case) -> Outcomes:
 
 
 def _no_stacks(samples: int, sample_us: float) -> str:
-    few = "samples of fetch are" if samples > 1 else "sample of fetch is"
-    some = f"{samples} stack {few} too few to tell"
-    why = some if samples else "stacks were not recorded, which would tell"
+    few = (
+        f"too few stack samples ({samples})" if samples else "stacks were not recorded, which would"
+    )
     return (
-        f"{why} what takes {us(sample_us)} a sample: record for longer, run `loaderscope stacks` "
-        "while it trains, or record a run of a few seconds with LOADERSCOPE_STACKS=eager"
+        f"{few} tell what takes {us(sample_us)} a sample: record for longer, or a run of a few "
+        "seconds with LOADERSCOPE_STACKS=eager, or run `loaderscope stacks` while it trains"
     )
 
 
@@ -171,9 +174,9 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         line = _line_of(stage, other)
     if any(_is_opener(case, each) for each in lines if stands_out(each)):
         return  # the rule storage-format says what to do
-    again = line is not None and any(each.repeats(line.text or "") for each in lines)
+    again = makes_the_same(case) or any(each.repeats(line.text or "") for each in lines if line)
     # To make own functions cheaper that share the time says nothing.
-    named = line if line is not None and (again or not calls_own(stage, line)) else inner
+    named = line if line and (again or not calls_own(stage, line)) else inner
     worst = worst_shape(stage, lines, other)
     if worst is not None and worst[1].waste:
         yield shaped(case, "fetch", *worst, _sampled(stage, worst[0].share))
@@ -196,10 +199,10 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         advice = _known(case, stage, best, sample_us, lines)
         yield advice
         unsure = advice.predicted.low <= LEAST_GAIN
-        if named is not None and unsure and best.share < named.share.mid:
+        if named and unsure and best.share < named.share.mid:
             # Most of it is something else.
             yield _named(case, stage, named, lines, again)
-    elif line is not None and (grown := grows(case, "fetch")) is not None:
+    elif line and (grown := grows(case, "fetch")) is not None:
         yield make_cheaper(case, "fetch", line, _sampled(stage, line.share), grown)
     elif worst is not None and not (
         group
@@ -208,7 +211,8 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     ):
         yield shaped(case, "fetch", *worst, _sampled(stage, worst[0].share))
     elif group and (worst or line is None or (other is not None and line.text == other.name)):
-        yield make_cheaper(case, "fetch", group, _sampled(stage, group.share), grows(case, "fetch"))
+        share, grown = _sampled(stage, group.share), grows(case, "fetch")
+        yield make_cheaper(case, "fetch", group, share, grown, again=again)
     elif named is not None:
         yield _named(case, stage, named, lines, again)
     elif other is not None:
@@ -223,10 +227,10 @@ def _named(
 ) -> Outcome:
     """To make a line or a function cheaper."""
     there = _there(named.place, lines)
-    most = there is not None and there.share.mid >= MAIN_PART * named.share.mid
-    if there is not None and most and not again and better_call(there.text, there.call):
+    most = there and there.share.mid >= MAIN_PART * named.share.mid
+    if there and most and not again and better_call(there.text, there.call):
         named = there  # not its function
-    random = AUGMENTS if there is not None and there.augments else None
+    random = AUGMENTS if there and there.augments else None
     better = better_call(named.text, named.call) or _constructs(stage, named) or random
     share = _sampled(stage, named.share)
     advice = make_cheaper(case, "fetch", named, share, better=better, again=again)
@@ -260,7 +264,7 @@ def _known(
     case: Case, stage: CodeStage, hot: Hot, sample_us: float, lines: list[OwnLine]
 ) -> Advice:
     kind, drawn = hot.family, _there(hot.place, lines)
-    if kind.once and drawn is not None and drawn.augments:
+    if kind.once and drawn and drawn.augments:
         return make_cheaper(case, "fetch", drawn, _sampled(stage, drawn.share), better=AUGMENTS)
     change = case.change(code=kind.code(case, hot), fetch=hot.left(sample_us))
     return change.advise(

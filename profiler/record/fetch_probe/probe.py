@@ -19,6 +19,7 @@ from ...base.clock import now_ns
 from ...guard.error_origin import forgiving, is_ours
 from ...store.probe_totals import ProbeTotals, read_fetches
 from ...store.sampled_fetches import MAX_EPOCHS, SampledFetches, combined_fields
+from ..inspect.digests import digest_of_batch, plain_indices
 from ..inspect.inspect_samples import inspect_samples, tell_samples
 from . import opens
 from .containers import held_containers, size_of
@@ -34,6 +35,8 @@ OWN_SHARE = 0.001
 OWN_SHARE_EPOCHS = 0.01  # an epoch's first batches show whether files are in the page cache
 # The sampled fetches whose samples are described.
 DESCRIBED = 2
+# The samples of each sampled fetch that are compared with what their indices gave before.
+COMPARED = 8
 # The samples at which descriptors and maps are searched, which takes about a millisecond.
 SCANS = (2, 16, 128)
 WRITE_EVERY_NS = 5_000_000_000
@@ -122,7 +125,7 @@ class FetchProbe:
         if not self.wants() or not self.begin(samples):
             return False
         # Not where a profiler or tracer would list what describing calls.
-        if self._undescribed and not _traced():
+        if not _traced():
             tell_samples(fetcher, self._describe)
         return True
 
@@ -150,11 +153,15 @@ class FetchProbe:
                 self._ended = sample
                 self._drop()
 
-    def _describe(self, samples: Any) -> None:
-        """The samples of a batch, as they are before they are collated."""
+    def _describe(self, samples: Any, drawn: Any) -> None:
+        """The samples of a batch, as they are before they are collated, and their indices."""
         with self:
-            self._undescribed -= 1
-            self.totals.fields = combined_fields(self.totals.fields, inspect_samples(samples))
+            if self._undescribed:
+                self._undescribed -= 1
+                self.totals.fields = combined_fields(self.totals.fields, inspect_samples(samples))
+            if type(samples) is list:
+                some = zip((plain_indices(drawn) or ())[:COMPARED], samples, strict=False)
+                self.totals.add_made((n, digest_of_batch(each) >> 31) for n, each in some)
 
     def abandon(self) -> None:
         """The batch was not fetched. Everything is as it was before."""

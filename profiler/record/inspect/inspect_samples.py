@@ -40,8 +40,9 @@ def _field(path: str, value: Any) -> SampleField:
     return SampleField(path[:200], kind, class_name(type(value))[:200], *known)
 
 
-def tell_samples(fetcher: Any, told: Callable[[Any], None]) -> None:
-    """`told` gets the samples of this marked fetcher's next batch, before they are collated.
+def tell_samples(fetcher: Any, told: Callable[[Any, Any], None]) -> None:
+    """`told` gets the samples of this marked fetcher's next batch, before they are collated, and
+    their indices.
 
     It is called where the fetcher looks up its `collate_fn`, so that no frame of ours is on the
     stack while the user's code runs.
@@ -52,7 +53,8 @@ def tell_samples(fetcher: Any, told: Callable[[Any], None]) -> None:
 
     def collate_asked_for(fetcher: Any) -> Any:
         fetcher.__class__ = cls
-        told(sys._getframe(1).f_locals.get("data"))
+        held = sys._getframe(1).f_locals
+        told(held.get("data"), held.get("possibly_batched_index"))
         return fetcher.collate_fn
 
     body = {"__slots__": (), "__module__": cls.__module__, "__qualname__": cls.__qualname__}

@@ -1,7 +1,5 @@
 """From a run to a report, and the report as JSON."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

@@ -1,7 +1,5 @@
 """Where a finding goes, and what it may promise: by the verdict, and by what trials measured."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -26,6 +26,8 @@ row = torch.tensor(self.rows[i].tolist()) | | not needed
 record = pickle.loads(pickle.dumps(self.records[i])) | pickle's dumps | not needed
 image = np.array(Image.fromarray(array)) | PIL's fromarray | not needed
 x = np.asarray(image) / 255.0 | | convert to float on the device
+x = torch.tensor(f[key][a:b]) | h5py's Dataset.__getitem__ | into memory once
+x = self.store[i] | zarr's Array.__getitem__ | chunks of the size
 row = table.take([i]).to_pylist()[0] | pyarrow's Table.take | Combine the chunks
 np.add.at(histogram, bins, 1) | | bincount or reduceat
 best = np.argsort(-scores)[:20] | | top k
@@ -38,7 +40,7 @@ assert np.isfinite(x).all() | | Check the data once
 data = np.memmap(path, "float32") | numpy's __new__ | Load, map
 near = cKDTree(points).query(center, 64) | | neighbours
 row = self.matrix.getrow(index).toarray() | scipy's __getitem__ | CSR
-z = scipy.stats.norm.rvs(size=8) | scipy's rvs | scipy.stats
+z = scipy.stats.norm.rvs(size=8) | scipy's rvs | noise
 blurred = gaussian_filter(volume, 2) | scipy's gaussian_filter1d | Crop before filtering
 x = self.warp(x) | scipy's map_coordinates | Crop before filtering
 img = transform.resize(image, size) | skimage's resize | not skimage
@@ -62,13 +64,13 @@ record = dataclasses.asdict(item) | dataclasses's _asdict_inner | whole records
 if os.path.exists(path): | genericpath's exists | Look at files once
 item = self.queue.pop(0) | | deque
 out = subprocess.run(command) | subprocess's run | a program
-torch.save(self.state_dict(), path) | torch's save | less often
+torch.save(self.state_dict(), path) | torch's save | Log or save less often
 paths = nx.shortest_path_length(graph) | networkx's shortest_path_length | graphs into arrays
 k_hop_subgraph | | CSR
 nodes, edges = k_hop_subgraph(i, 2, edge_index) | torch_geometric's k_hop_subgraph | take neighbours from a CSR
 x = torch.tensor(rows) | | arrays to torch
 x = image.astype(np.float32) | | dtype and layout
-wandb.log({"index": index}) | wandb's log | Log less often
+wandb.log({"index": index}) | wandb's log | Log or save less
 model = AutoModel.from_pretrained(name) | transformers's from_pretrained | Load, map or compile
 x = self.feature_extractor(wave) | transformers's __call__ | model on whole batches
 np.random.shuffle(points) | | Draw with NumPy
@@ -112,7 +114,6 @@ def test_every_row_is_tried_here_and_leaves_less_than_all() -> None:
         ("state = step(state)", "jax's step"),
         ("x = self.normalize(x)", "Data.normalize"),
         ("cfg.read(x)", None),
-        ("x = torch.tensor(f[key][a:b])", "h5py's Dataset.__getitem__"),
         ("x = (x - self.mean) / self.std", None),
         ("", None),
     ],

@@ -1,8 +1,6 @@
 """Whatever a rule advises, pasted below the user's own code: it runs, and its loader gives the same
 batches. What is seen of the loader is real, what was measured is made up."""
 
-from __future__ import annotations
-
 import ast
 import itertools
 import warnings

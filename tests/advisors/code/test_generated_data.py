@@ -1,7 +1,5 @@
 """Whatever data a loader has, code that is advised for it gives the same batches, or there is none."""
 
-from __future__ import annotations
-
 import tempfile
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a line's source says of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from loaderscope.advisors.code.loop_fields import unread

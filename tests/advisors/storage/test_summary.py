@@ -1,7 +1,5 @@
 """What fetching reads: shares of reading and decoding, sizes of the data set and of memory."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from types import SimpleNamespace

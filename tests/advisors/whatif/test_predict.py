@@ -1,7 +1,5 @@
 """Predictions from synthetic runs whose answer is known, and what no prediction may break."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from pathlib import Path

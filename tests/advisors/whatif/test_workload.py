@@ -1,7 +1,5 @@
 """What is read out of a run for the simulation: work, what comes once an epoch, what is neither."""
 
-from __future__ import annotations
-
 import contextlib
 from dataclasses import replace
 from pathlib import Path

@@ -1,8 +1,6 @@
 """The batched form of a data set: the code written for it, run as it is, gives the very batches the
 loader gave."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 from typing import Any

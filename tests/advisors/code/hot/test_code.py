@@ -1,8 +1,6 @@
 """The code that hot-function writes does what it says, on data of its own. A stage that takes longer
 and longer is told from one that is only longer for larger batches, or on a slower machine."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """collate: a slow collate function, and what its source says."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from pathlib import Path

@@ -1,8 +1,6 @@
 """hot-function with stacks: each known function is named with its share, and nothing one step away
 from it."""
 
-from __future__ import annotations
-
 import inspect
 import time
 from dataclasses import replace
@@ -19,10 +17,12 @@ from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS
 from loaderscope.advisors.schema.report_model import Range
 from loaderscope.profiler.base.host import host_name
+from loaderscope.profiler.store.sampled_fetches import SampledFetches
 from rule_cases import FakeWhatIf, advice, asked, case_of, outcomes, unmeasured
 from rule_rows import fetched
 from silence import silent
 from stack_cases import OWN, seen
+from storage_cases import looked
 from stored_sets import Sized
 from written_sets import with_getitem
 
@@ -88,19 +88,18 @@ csv | DictReader.__next__ std/csv.py:111 | csv | Reader.__next__ {OWN}:90
 csv:loadtxt | loadtxt site/numpy/lib/_npyio_impl.py:1384 > _read site/numpy/lib/_npyio_impl.py:1035 | loadtxt | savetxt site/numpy/other.py:1384
 csv:pandas | read_csv site/pandas/io/parsers/readers.py:1866 | read_csv | align site/polars/x.py:1
 rows | _LocationIndexer.__getitem__ site/pandas/core/indexing.py:1342 | iloc | DataFrame.align site/polars/frame.py:1
-json | loads std/json/__init__.py:346 > JSONDecoder.raw_decode std/json/decoder.py:353 | json | loads site/ujson_like/x.py:3
-literal | literal_eval std/ast.py:64 > parse std/ast.py:50 | literal_eval | format std/string.py:50
-yaml | safe_load site/yaml/__init__.py:125 | YAML | load site/tomli/x.py:3
-xml | XML std/xml/etree/ElementTree.py:1338 | XML | escape std/html/__init__.py:3
+text:json | loads std/json/__init__.py:346 > JSONDecoder.raw_decode std/json/decoder.py:353 | json | loads site/ujson_like/x.py:3
+text:literal | literal_eval std/ast.py:64 > parse std/ast.py:50 | literal_eval | format std/string.py:50
+text:yaml | safe_load site/yaml/__init__.py:125 | YAML | load site/tomli/x.py:3
+text:xml | XML std/xml/etree/ElementTree.py:1338 | XML | escape std/html/__init__.py:3
 npz | NpzFile.__getitem__ site/numpy/lib/_npyio_impl.py:257 > ZipExtFile.read std/zipfile.py:955 | npz | dot site/numpy/linalg/x.py:3
 npy | load site/numpy/lib/_npyio_impl.py:456 > read_array site/numpy/lib/_format_impl.py:8 > literal_eval std/ast.py:64 | .npy | pad site/numpy/lib/_arraypad_impl.py:4
 compressed | decompress std/gzip.py:606 | gzip | crc32 std/base64.py:80
 pickle | load site/joblib/numpy_pickle.py:600 | pickle | run site/threadpoolctl.py:1
 listing | glob std/glob.py:28 > iglob std/glob.py:40 | folder | join std/posixpath.py:71
-torch-load | load site/torch/serialization.py:1601 | torch.load | load site/torch/hub.py:1
+npy:torch | load site/torch/serialization.py:1601 | torch.load | load site/torch/hub.py:1
 h5-open | File.__init__ site/h5py/_hl/files.py:500 > make_fid site/h5py/_hl/files.py:230 | Keep the HDF5 | open site/lmdb/cffi.py:3
 h5 | Dataset.__getitem__ site/h5py/_hl/dataset.py:872 | HDF5 | get site/lmdb/cffi.py:3
-zarr | Array.__getitem__ site/zarr/core.py:800 | zarr | get site/lmdb/cffi.py:3
 hf | Dataset.__getitem__ site/datasets/arrow_dataset.py:3161 | Hugging Face | get site/lmdb/cffi.py:3
 tokens | PreTrainedTokenizer.encode site/transformers/tokenization_utils_base.py:2 | okenis | get site/lmdb/cffi.py:3
 re | findall std/re/__init__.py:216 | regular expression | wrap std/textwrap.py:1
@@ -141,12 +140,12 @@ def named(case: Case) -> str:
 # Kind → (the line that calls it, words of the advice, a like line that is not it).
 TEXTS = table("""
 csv | for row in csv.reader(file): | csv | for row in reader_of(file):
-json | record = json.loads(text) | json | record = parsed(text)
+text:json | record = json.loads(text) | json | record = parsed(text)
 compressed | raw = zlib.decompress(self.blobs[index]) | zlib | raw = zlib.crc32(self.blobs[index])
 pickle | points = pickle.loads(blob) | pickle | points = pickle.dumps(blob)
 picture | image = cv2.imread(self.paths[index]) | OpenCV | image = cv2.blur(image)
 listing | names = sorted(os.listdir(self.folder)) | folder | names = sorted(self.names)
-xml | root = ET.parse(path) | XML | root = tree(path)
+text:xml | root = ET.parse(path) | XML | root = tree(path)
 tokens | ids = self.tokenizer(text) | okenis | ids = self.lookup(text)
 re | words = re.findall(PATTERN, text) | regular expression | words = text.split()
 deepcopy | sample = copy.deepcopy(self.template) | deepcopy | sample = dict(self.template)
@@ -255,9 +254,18 @@ def test_lines_of_one_shape_or_better_call_count_together(tmp_path, lines, share
     assert found.title.startswith(title) and said in found.why
 
 
+@pytest.mark.parametrize(
+    ("same", "title"), [(9, "Do this once in advance"), (8, "Make this cheap")]
+)
+def test_what_is_seen_to_be_the_same_in_each_epoch_is_done_once(tmp_path, same, title):
+    made = looked(case(tmp_path), SampledFetches(again=9, same=same))
+    found = advice(NAME, seen(made, (GETITEM, 90), text="x = self.engine(i, self.mode)"))
+    assert found.title.startswith(title)
+
+
 @pytest.mark.parametrize(("low", "said"), [(0.9, 2), (1.2, 1)])
 def test_the_line_is_said_too_where_the_known_function_alone_may_gain_nothing(tmp_path, low, said):
-    h5 = f"{GETITEM} > Group.__getitem__ site/h5py/_hl/group.py:300"
+    h5 = f"{GETITEM} > Dataset.__getitem__ site/h5py/_hl/dataset.py:872"
     made = case(tmp_path, whatif=FakeWhatIf(Range(low, 2.0, 4.0)))
     sampled = seen(made, (GETITEM, 75), (h5, 25), text="return torch.tensor(node)")
     titles = [each.title for each in outcomes(NAME, sampled) if isinstance(each, Advice)]
@@ -464,7 +472,7 @@ test_without_stacks_it_is_silent_one_step_away = silent(
 @pytest.mark.parametrize("stacks", [{COPIED: 9}, {COPIED: 10, GETITEM: 10}])
 def test_few_samples_prove_nothing(tmp_path: Path, stacks: dict[str, int]) -> None:
     reason = unmeasured(NAME, seen(case(tmp_path), *stacks.items()))
-    assert f"{sum(stacks.values())} stack samples of fetch are too few to tell" in reason
+    assert f"too few stack samples ({sum(stacks.values())}) tell" in reason
 
 
 def test_names_of_a_run_stay_in_their_comment(tmp_path: Path) -> None:

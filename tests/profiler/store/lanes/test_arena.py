@@ -20,6 +20,7 @@ from loaderscope.profiler.store.lanes.columns import read_lane
 from loaderscope.profiler.store.lanes.lane import LARGEST_BLOCK_BYTES, WINDOW_AT, Budget, Lane
 from loaderscope.profiler.store.lanes.lane_reader import read_segment
 from loaderscope.profiler.store.lanes.segment_file import SegmentFile, segment_path, segments
+from started import until
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "memfd_create"), reason="no sealed memory on this platform"
@@ -110,8 +111,7 @@ def test_the_keeper_copies_while_the_lane_goes_on(place):
             lane.append(number, 0, 0, 0, number)
             if number % 20_000 == 0:
                 # For a moment, until it is settled, a late copy may take back what was flushed.
-                looks = (place.rows() for _ in range(1000))
-                assert any(seen == list(range(1, len(seen) + 1)) for seen in looks)
+                until(lambda: (seen := place.rows()) == [*range(1, len(seen) + 1)], "rows in order")
     finally:
         stop.set()
         thread.join()
