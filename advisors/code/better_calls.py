@@ -70,12 +70,6 @@ BETTER_CALLS = (
         _SOME,
     ),
     Better(
-        r"(?:\b(?:np|torch)\.|'s )(?:tile|repeat\w*|kron|broadcast_to)\(",
-        "Broadcast on the device instead of repeating values",
-        "send the values once; x.expand(n, -1), or plain broadcasting after the copy.",
-        _SOME,
-    ),
-    Better(
         r"Tensor\.__iter__",
         "Go through a list (tolist()), not through a tensor",
         "call tolist() once, before the loop: each element of a tensor is a tensor.",
@@ -211,13 +205,6 @@ BETTER_CALLS = (
         "Keep the offsets of all lines, and seek",
         "add up len(line) once, of the file opened in binary; then file.seek(offsets[i]).",
         _LITTLE,
-    ),
-    Better(
-        r"\b(?:read_row_group\w*|read_table|iter_batches|read_parquet|read_feather|read_excel|"
-        r"read_hdf|to_table|to_batches)\(",
-        "Read a table file or row group once, for all its samples",
-        "keep the last group, and draw its samples together; or store columns as .npy files.",
-        (0.005, 0.4),
     ),
     Better(
         r"\b(?:df|frame|table|data)\w*\.values\b(?!\()",

@@ -134,12 +134,13 @@ FUNCTION_KINDS = (
     ),
     _once(
         "csv",
-        "reading table files (csv, loadtxt, read_csv, plyfile)",
+        "reading table files (csv, loadtxt, read_csv, Parquet, plyfile)",
         (0.001, 0.2),  # "Parsers written in Python"
-        frames=rf"python/csv\.py:.*|plyfile(?:/.*)?(?:\.py)?:.*|pandas/io/.*|{_NUMPY_FILES}:(?:loadtxt|genfromtxt|fromregex)",
+        frames=r"python/csv\.py:.*|plyfile(?:/.*)?(?:\.py)?:.*|pandas/io/.*|pyarrow/(?:parquet|feather).*|"
+        rf"{_NUMPY_FILES}:(?:loadtxt|genfromtxt|fromregex)",
         around="pandas/.*",
         text=r"\bcsv\.(?:reader|DictReader)\(|\bDictReader\(",
-        title="Read each table file once, for all its samples (csv, loadtxt, read_csv, plyfile)",
+        title="Read table files or row groups once, for all samples (csv, loadtxt, read_csv, PLY)",
         code=stored_code("tables"),
     ),
     Kind(

@@ -33,10 +33,6 @@ AT_FIRST, AT_FIRST_LATER = 6, 2
 EVERY = 16
 OWN_SHARE = 0.001
 OWN_SHARE_EPOCHS = 0.01  # an epoch's first batches show whether files are in the page cache
-# The sampled fetches whose samples are described.
-DESCRIBED = 2
-# The samples of each sampled fetch that are compared with what their indices gave before.
-COMPARED = 8
 # The samples at which descriptors and maps are searched, which takes about a millisecond.
 SCANS = (2, 16, 128)
 WRITE_EVERY_NS = 5_000_000_000
@@ -77,10 +73,9 @@ class FetchProbe:
         self._written_ns = 0
         self._unwritten = 0
         self._off = False
-        self._undescribed = 0 if self._later else DESCRIBED
         self._sample: _Sample | None = None  # under way
         self._ended: _Sample | None = None
-        self.begin_ns = 0  # the cost of beginning the last sample
+        self.begin_ns = 0  # the cost of beginning the last sample, and of looking at its samples
 
     def __enter__(self) -> None:
         """Work of the probe begins, whose time counts as its own. An error in it drops the sample
@@ -154,14 +149,19 @@ class FetchProbe:
                 self._drop()
 
     def _describe(self, samples: Any, drawn: Any) -> None:
-        """The samples of a batch, as they are before they are collated, and their indices."""
+        """The samples of a batch, as they are before they are collated, and their indices. Some are
+        compared with what these gave before."""
+        before = self._own_ns
         with self:
-            if self._undescribed:
-                self._undescribed -= 1
-                self.totals.fields = combined_fields(self.totals.fields, inspect_samples(samples))
+            self.totals.fields = combined_fields(self.totals.fields, inspect_samples(samples))
             if type(samples) is list:
-                some = zip((plain_indices(drawn) or ())[:COMPARED], samples, strict=False)
-                self.totals.add_made((n, digest_of_batch(each) >> 31) for n, each in some)
+                self.totals.add_made(
+                    (index, digest_of_batch(sample) >> 31)
+                    for index, sample in zip(
+                        (plain_indices(drawn) or ())[:8], samples, strict=False
+                    )
+                )
+        self.begin_ns += self._own_ns - before
 
     def abandon(self) -> None:
         """The batch was not fetched. Everything is as it was before."""

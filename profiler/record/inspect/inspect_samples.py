@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
+from ...base.clock import now_ns, thread_cpu_ns
 from ...guard.static_access import class_name, in_class, unseen
 from ...store.sampled_fetches import MAX_FIELDS, SampleField, combined_fields
 from .inspect_batch import leaf_kind, type_name, walk
@@ -53,8 +54,12 @@ def tell_samples(fetcher: Any, told: Callable[[Any, Any], None]) -> None:
 
     def collate_asked_for(fetcher: Any) -> Any:
         fetcher.__class__ = cls
-        held = sys._getframe(1).f_locals
+        held, timings = sys._getframe(1).f_locals, fetcher._loaderscope_timings
+        timings.t_fetch -= now_ns()  # what we do now is no part of fetching
+        timings.t_cpu_fetch -= thread_cpu_ns()
         told(held.get("data"), held.get("possibly_batched_index"))
+        timings.t_fetch += now_ns()
+        timings.t_cpu_fetch += thread_cpu_ns()
         return fetcher.collate_fn
 
     body = {"__slots__": (), "__module__": cls.__module__, "__qualname__": cls.__qualname__}

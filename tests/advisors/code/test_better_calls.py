@@ -75,14 +75,12 @@ model = AutoModel.from_pretrained(name) | transformers's from_pretrained | Load,
 x = self.feature_extractor(wave) | transformers's __call__ | model on whole batches
 np.random.shuffle(points) | | Draw with NumPy
 torch.manual_seed(index) | torch's manual_seed | Seed once
-x = np.tile(x, (64, 1)) | numpy's tile | Broadcast
 x = x.astype(np.float16) * scale | | float32 on the CPU
 x = F.to_tensor(image) | | uint8 arrays
 x = F.normalize(x, mean, std) | torchvision's normalize | whole batch
 x = np.flip(x, 1).copy() | numpy's flip | whole batch
 at = self.file.tell() | | offsets
 line = linecache.getline(path, index) | linecache's getline | offsets
-table = pq.read_table(path) | pyarrow's read | row group
 row = self.df.values[index] | pandas's interleave | array once
 negative = rng.choice(list(self.all - set(seen))) | | set or list once
 """

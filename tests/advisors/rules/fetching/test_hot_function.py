@@ -83,10 +83,11 @@ SEEN = table(f"""
 picture | {PIL} | PIL | Image.crop site/PIL/Image.py:1200
 resize | Image.resize site/PIL/Image.py:2440 | esizing | Image.crop site/PIL/Image.py:2500
 transforms | to_tensor site/torchvision/transforms/functional.py:100 | torchvision | read_file site/torchvision/io/image.py:10
-csv:ply | PlyData.read site/plyfile.py:300 | plyfile | read site/meshio/ply.py:3
+csv:ply | PlyData.read site/plyfile.py:300 | PLY | read site/meshio/ply.py:3
 csv | DictReader.__next__ std/csv.py:111 | csv | Reader.__next__ {OWN}:90
 csv:loadtxt | loadtxt site/numpy/lib/_npyio_impl.py:1384 > _read site/numpy/lib/_npyio_impl.py:1035 | loadtxt | savetxt site/numpy/other.py:1384
 csv:pandas | read_csv site/pandas/io/parsers/readers.py:1866 | read_csv | align site/polars/x.py:1
+csv:parquet | ParquetFile.read_row_group site/pyarrow/parquet/core.py:500 | row group | read site/pyarrow/fs.py:1
 rows | _LocationIndexer.__getitem__ site/pandas/core/indexing.py:1342 | iloc | DataFrame.align site/polars/frame.py:1
 text:json | loads std/json/__init__.py:346 > JSONDecoder.raw_decode std/json/decoder.py:353 | json | loads site/ujson_like/x.py:3
 text:literal | literal_eval std/ast.py:64 > parse std/ast.py:50 | literal_eval | format std/string.py:50
