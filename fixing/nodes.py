@@ -101,18 +101,13 @@ def spread_in(call: ast.Call) -> list[ast.expr]:
     return [each.value for each in call.keywords if each.arg is None]
 
 
-def last_name(node: ast.AST) -> str:
-    """'load' of `np.load`."""
-    return getattr(node, "attr", getattr(node, "id", ""))
-
-
 def calls_of(project: Project, *names: str) -> list[Site]:
     """The calls of these in the whole project."""
     return [
         Site(source, call)
         for source in project.sources()
         for call in source.find(ast.Call)
-        if last_name(call.func) in names
+        if getattr(call.func, "attr", getattr(call.func, "id", "")) in names
     ]
 
 

@@ -45,17 +45,17 @@ def findings_of(case: Case) -> tuple[Finding, ...]:
     if report.waiting is not None and report.verdict not in ("compute-bound", "too-short"):
         found += [finding for stage in WORK for finding in _of_work(case, stage)]
         found += _of_the_rest(case)
-    found = [each for each in found if each.waiting_share >= LEAST_WAITING or _overlapped(each)]
+    # A line is worth a finding although hardly anything waits for it, if workers that share the
+    # loop's cores slow down what it does itself.
+    found = [
+        each
+        for each in found
+        if each.waiting_share >= LEAST_WAITING
+        or (each.text and each.factor and each.factor.mid >= LITTLE_TO_GAIN)
+    ]
     sizes = {each.stage: _of_all(case, each) for each in found}
     found.sort(key=lambda each: (-sizes[each.stage], -each.waiting_share))
     return tuple(found[:MOST])
-
-
-def _overlapped(found: Finding) -> bool:
-    """Whether a line is worth a finding although hardly anything waits for it: workers that share
-    the loop's cores slow down what it does itself."""
-    free = found.factor
-    return found.text is not None and free is not None and free.mid >= LITTLE_TO_GAIN
 
 
 def _of_all(case: Case, found: Finding) -> float:

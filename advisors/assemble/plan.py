@@ -56,10 +56,12 @@ class Option:
 
     @property
     def removes_work(self) -> bool:
-        """Whether less is to be done or waited for, without storing the data anew. Where only the
-        line is known, and not what to do about it, nothing says so."""
+        """Whether less is to be done or waited for, without storing the data anew: workers started
+        again in each epoch are waste too. Where only the line is known, and not what to do about
+        it, nothing says so."""
         named = set(self.changes or ()) - {*ARGUMENTS, "non_blocking", "copy_stream"}
-        return bool(named) and not self.by_hand and self.advice.effort != "a conversion"
+        wasted = bool(named) or self.advice.rule == "persistent-workers"
+        return wasted and not self.by_hand and self.advice.effort != "a conversion"
 
     @property
     def effort(self) -> int:

@@ -4,12 +4,15 @@ share."""
 from __future__ import annotations
 
 from ...profiler.store.inspection import Attribute, Part
+from ..schema.evidence import size
 from .case import Case
 
 # Above this part of its wall time spent waiting, fetching is said to wait.
 FETCH_WAITS = 0.5
 # A stage is the cause of waiting from half of it on.
 MAIN_PART = 0.5
+# Files of which so many times what reaches the batch is read, and not little, are read for a part.
+MANY_TIMES, NOT_LITTLE = 4.0, 1 << 16
 # So many samples that were made again are enough to tell.
 MADE_AGAIN = 8
 
@@ -22,6 +25,15 @@ def sample_time_us(case: Case) -> float | None:
 def sample_bytes(case: Case) -> float | None:
     """Bytes of a sample as it reaches the batch."""
     return per_sample(case, case.report.bytes_per_batch)
+
+
+def read_for_a_part(case: Case) -> str | None:
+    """What a sample reads of files, if only a small part of it reaches the batch."""
+    storage, used = case.report.storage, sample_bytes(case)
+    read = (storage.read_bytes_per_sample if storage is not None else None) or 0.0
+    if not used or read < max(NOT_LITTLE, MANY_TIMES * used):
+        return None
+    return f"Each sample reads {size(read)} of files, of which {size(used)} reach the batch"
 
 
 def per_sample(case: Case, per_batch: float | None) -> float | None:

@@ -48,11 +48,12 @@ BETTER_CALLS = (
         _LITTLE,
     ),
     Better(
-        r"\b(?:njit|jit\.\w+|torch\.compile|jax\.jit|lambdify|from_pretrained|spacy\.load|"
-        r"load_model|load_state_dict|hub\.load|create_model|(?:open_)?memmap|mmap\.mmap)\b",
-        "Load, map or compile this once in each worker",
-        "self.model at first use; what is made in __getitem__ is made for each sample.",
-        _LITTLE,
+        r"\b(?:njit|jit\.\w+|torch\.compile|jax\.jit|lambdify|from_pretrained|spacy\.load|load_model|load_state_dict|"
+        r"hub\.load|create_model|(?:open_)?memmap|mmap\.mmap)\b|\b(?:manual_seed|random\.seed|set_state|setstate|"
+        r"[gs]et_rng_state|fork_rng|default_rng|RandomState|SeedSequence|PCG64|Philox|MT19937|Generator)\(",
+        "Load, map, compile or seed this once in each worker, not for each sample",
+        "self.model at first use; self.rng of get_worker_info().seed, or default_rng((seed, i)).",
+        (0.01, 0.4),
     ),
     Better(
         r"\bself\.\w*(?:model|backbone|vae|extractor|processor)\(",
@@ -62,13 +63,6 @@ BETTER_CALLS = (
     ),
     # Arrays. np.vectorize over 65,536 values: 14,260 µs against 18; np.convolve of 32,000 and 8,000
     # values 118,000 against 1,540; 64 of 300,000 drawn 6,100 against 7.
-    Better(
-        r"\b(?:manual_seed|random\.seed|set_state|setstate|get_rng_state|set_rng_state|"
-        r"fork_rng|default_rng|RandomState|SeedSequence|PCG64|Philox|MT19937|Generator)\(",
-        "Seed once in each worker, not for each sample",
-        "self.rng at the first sample, of get_worker_info().seed; or default_rng((seed, index)).",
-        _SOME,
-    ),
     Better(
         r"Tensor\.__iter__",
         "Go through a list (tolist()), not through a tensor",
@@ -88,11 +82,12 @@ BETTER_CALLS = (
         (0.02, 0.7),
     ),
     Better(
-        r"random\.choice\((?!.*\bp\s*=).*\breplace\s*=\s*False|"
+        r"random\.choice\((?!.*\bp\s*=).*\breplace\s*=\s*False|np\.random\.choice\([^,]*$|"
         r"\b(?:permutation|randperm)\(.*\)\s*\[\s*:|\[[\w.]*(?:permutation|randperm)\(len\(",
-        "Draw a few of many without permuting all",
-        "np.random.default_rng().choice(n, k, replace=False), or random.sample(range(n), k).",
-        (0.0005, 0.15),
+        "Draw indices, not items of a list, without permuting all",
+        "np.random.default_rng().choice(n, k, replace=False), random.sample(range(n), k), "
+        "items[rng.integers(len(items))]: np.random.choice makes an array of a whole list.",
+        (0.001, 0.2),
     ),
     Better(
         r"sort\w*\(.*\)\s*\[[^\]]*:|\b(?:nlargest|nsmallest)\(",
@@ -132,9 +127,11 @@ BETTER_CALLS = (
         _SOME,
     ),
     Better(
-        r"\b(?:isnan|isfinite|isinf|array_equal|allclose|nan_to_num)\(|^assert\b|\b_?validate\w*\(",
-        "Check the data once, not each time it is read",
-        "check all samples before training, and leave it out here (python -O for assert).",
+        r"\b(?:isnan|isfinite|isinf|array_equal|allclose|nan_to_num)\(|^assert\b|\b_?validate\w*\(|pydantic|"
+        r"\b(?:asdict|astuple|model_validate|model_dump|parse_obj|TypeAdapter|typeguard|beartype|jaxtyping|check_type)\b",
+        "Check the data once, and do not copy whole records for each sample",
+        "check all samples before training (python -O leaves out assert), and use the attributes "
+        "themselves: asdict() copies, and a model checks, every field.",
         (0.0, 0.3),
     ),
     Better(
@@ -207,12 +204,6 @@ BETTER_CALLS = (
         _LITTLE,
     ),
     Better(
-        r"\b(?:df|frame|table|data)\w*\.values\b(?!\()",
-        "Make the table's array once, not for each sample",
-        "self.array = df.to_numpy() in __init__: .values copies a table of several dtypes.",
-        _LITTLE,
-    ),
-    Better(
         r"\bgetmembers?\(|\bextractfile\(",
         "Look members of the tar file up in a dict",
         "members = {each.name: each for each in tar.getmembers()}, once in each worker.",
@@ -246,35 +237,18 @@ BETTER_CALLS = (
         _SOME,
     ),
     Better(
-        r"\bh5py\b",
-        "Read the HDF5 data into memory once, if they fit",
-        "self.data = file[name][:] in each worker, at first use: h5py takes 50 to 200 µs a read.",
+        r"\b(?:xarray|dask|h5py)\b|\.(?:isel|sel|compute)\(|\b(?:zarr|numcodecs)(?:\.|'s)",
+        "Load HDF5, xarray, dask or zarr data once, or store chunks of the size that is read",
+        "array = ds[name].values or file[name][:] in each worker, at first use, if it fits: each "
+        "read takes 50 µs to a millisecond, and decompresses whole chunks.",
         (0.01, 0.6),
     ),
     Better(
-        r"\b(?:xarray|dask)\b|\.(?:isel|sel|compute)\(",
-        "Load xarray or dask data into NumPy arrays once",
-        "array = ds[name].values in each worker, then array[index]: isel() takes a millisecond.",
-        (0.01, 0.5),
-    ),
-    Better(
-        r"(?i:\bSELECT\b.*\bWHERE\b)",
-        "Give the table an index for this query",
+        r"(?i:\bSELECT\b.*\bWHERE\b)|\.execute\w*\(|\bread_sql\w*\(",
+        "Give the table an index for this query, or ask the database once for a batch",
         "CREATE INDEX for the columns of its WHERE, once, unless they have one (EXPLAIN QUERY PLAN "
-        "says SEARCH, not SCAN): without, it goes through all rows.",
-        (0.0, 0.7),
-    ),
-    Better(
-        r"\.execute\w*\(|\bread_sql\w*\(",
-        "Ask the database once for a batch",
-        "SELECT ... WHERE id IN (...) in __getitems__; or read the table into arrays once.",
-        _SOME,
-    ),
-    Better(
-        r"\b(?:zarr|numcodecs)(?:\.|'s)",
-        "Store the zarr data in chunks of the size that is read",
-        "chunks=(1, *shape[1:]), once: a chunk is decompressed as a whole, even for one row.",
-        (0.01, 0.7),
+        "says SEARCH, not SCAN); SELECT ... WHERE id IN (...) in __getitems__.",
+        (0.0, 0.6),
     ),
     Better(
         r"\bstruct\.unpack\w*\(|\bint\.from_bytes\(",
@@ -292,15 +266,10 @@ BETTER_CALLS = (
     ),
     # Plain Python
     Better(
-        r"\b(?:set|frozenset)\(|\blist\([\w.]+\.(?:keys|values|items)\(",
-        "Make this set or list once, or redraw until it fits",
-        "in __init__; to draw what is not in a small set, draw again while it is.",
-        _LITTLE,
-    ),
-    Better(
-        r"np\.random\.choice\([^,]*$",
-        "Draw an index, not an item of a list",
-        "items[rng.integers(len(items))]: np.random.choice makes an array of the whole list.",
+        r"\b(?:set|frozenset)\(|\blist\([\w.]+\.(?:keys|values|items)\(|\b(?:df|frame|table|data)\w*\.values\b(?!\()",
+        "Make this set, list or array once, not for each sample",
+        "in __init__ (df.to_numpy() of a table); to draw what is not in a small set, draw again "
+        "while it is.",
         _LITTLE,
     ),
     Better(
@@ -315,13 +284,6 @@ BETTER_CALLS = (
         "torch.randn(shape, device=device) in the training step; or dtype=np.float32. A call of "
         "scipy.stats takes 50 to 100 µs.",
         _HALF,
-    ),
-    Better(
-        r"\b(?:asdict|astuple|model_validate|model_dump|parse_obj|TypeAdapter|typeguard|beartype|"
-        r"jaxtyping|check_type)\b|pydantic",
-        "Do not copy or check whole records for each sample",
-        "use the attributes themselves: asdict() copies, and a model checks, every field.",
-        _LITTLE,
     ),
     Better(
         r"\b(?:exists|isfile|isdir|getsize|getmtime|stat|realpath|resolve|is_file|abspath|expanduser|"

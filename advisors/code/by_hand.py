@@ -15,6 +15,7 @@ from ..case.fetching import makes_the_same
 from ..schema.evidence import Evidence, percent, us
 from ..stacks.stage_parts import Part
 from .better_calls import Better, better_call
+from .hot.kind import Hot
 from .hot.own_lines import OwnLine
 from .shapes import ONE_BY_ONE, Shape
 
@@ -86,19 +87,33 @@ def make_cheaper(
     )
 
 
+def known_call(case: Case, stage: str, hot: Hot, taken_us: float, evidence: Evidence) -> Advice:
+    """What to use in place of a known function, in this stage that takes so long."""
+    kind, at = hot.family, f", called from {hot.place}" if hot.place else ""
+    left: dict[str, Any] = {stage: hot.left(taken_us)}
+    return case.change(code=kind.code(case, hot), **left).advise(
+        kind.title,
+        f"{percent(hot.share)} of {stage} goes into {kind.name}{at}. {kind.why}",
+        evidence,
+        caveat=kind.caveat,
+        effort=kind.effort,
+    )
+
+
 def shaped(case: Case, stage: str, line: OwnLine, shape: Shape, evidence: Evidence) -> Advice:
     """A line of a stage of which the source says what is wrong, and what is gained if that goes
     away."""
     share, at = line.share, f" ({line.place})" if line.place else ""
     # Who does a line's work otherwise changes what stands around it too (see SAVES).
-    least = 1 - share.high if shape.waste else 0.0
-    free: dict[str, Any] = {stage: (least, 1 - share.low * shape.saves)}
+    left = 1 - share.high if shape.waste else 0.0, 1 - share.low * shape.saves
+    stages: dict[str, Any] = {stage: left}
     code = f"# By hand{at}: {shape.do}\n#     {clean(line.line, 100)}\n"
     title = shape.title
-    if not shape.waste or shape.key == ONE_BY_ONE:
-        again = stage == "fetch" and makes_the_same(case)
-        title += OR_ONCE * (again or line.repeats(line.line))
-    return case.change(code=code, **free).advise(
+    if (not shape.waste or shape.key == ONE_BY_ONE) and (
+        line.repeats(line.line) or (stage == "fetch" and makes_the_same(case))
+    ):
+        title += OR_ONCE
+    return case.change(code=code, **stages).advise(
         f"{title}: {clean(line.text, 80)}",
         f"{line_costs(stage, line)}{shape.why}.",
         {f"part of {stage}": percent(share.mid), **evidence, "line": line.place},

@@ -230,8 +230,10 @@ def shape_of(
         return _SAME
     nested, singly = _in_nested_loops(line), _one_by_one(line)
     smaller = _made_smaller(line) or _taken_here(line, called_below)
+    loops = (each.iter for each in line.nodes if isinstance(each, ast.comprehension))
+    table = any(_counts(over) and not line.varies(over) for over in loops)
     # What depends on all values, or is a table of which samples use all.
-    if _OF_WHOLE.search(f"{called_below} {text}") or (singly and _over_range(line)):
+    if _OF_WHOLE.search(f"{called_below} {text}") or (singly and table):
         smaller = None
     if nested is None and _searched(line):
         return _SEARCHED
@@ -518,12 +520,6 @@ def _one_by_one(line: _Line) -> str | None:
         if isinstance(node, ast.ListComp | ast.DictComp | ast.GeneratorExp) and _small(node):
             return ast.unparse(node)
     return None
-
-
-def _over_range(line: _Line) -> bool:
-    """Whether it goes through the same numbers for every sample."""
-    loops = (each.iter for each in line.nodes if isinstance(each, ast.comprehension))
-    return any(_counts(over) and not line.varies(over) for over in loops)
 
 
 def _in_nested_loops(line: _Line) -> str | None:

@@ -70,7 +70,8 @@ class SourceLines:
         if found is None:
             return None
         name, others, attributes = _class_around(lines, line or 0)
-        sources = dict.fromkeys(map(_dedented, (found[1], *others)))
+        texts = (textwrap.dedent("\n".join(each)) for each in (found[1], *others))
+        sources = dict.fromkeys(tuple(each.split("\n")) for each in texts)
         return Part(
             name=name, file=file, line=found[0], helpers=tuple(sources), attributes=attributes
         )
@@ -95,10 +96,6 @@ class SourceLines:
             return _lines(file, status.st_mtime_ns, status.st_size)
         except (OSError, ValueError):
             return ()
-
-
-def _dedented(source: Lines) -> Lines:
-    return tuple(textwrap.dedent("\n".join(source)).split("\n"))
 
 
 def _around(lines: Lines, line: int, *kinds: type[ast.stmt]) -> list[Any]:

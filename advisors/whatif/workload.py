@@ -60,7 +60,7 @@ class Workload:
             core_wait_ratio(run, process, loader, in_main=main) or 0.0 for main in (True, False)
         )
         # The simulation adds main's waiting for a core beside its workers itself.
-        beside = main_waits if workers else 0.0
+        self.beside = beside = main_waits if workers else 0.0
         self.tensors, data_bytes, self.pickled_bytes = sizes(seen)
         # Torch's own collate makes tensors in shared memory in a worker.
         collate = str(loader.config.get("collate_fn") or "default_collate")

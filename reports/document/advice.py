@@ -55,7 +55,8 @@ def _rejected(advice: Recommendation) -> Card:
 def body(advice: Recommendation, evidence: str = "Evidence") -> list[Block]:
     """Why, the evidence, the code to paste, and what to mind."""
     rows = [(name, str(value)) for name, value in advice.evidence.items()]
-    code = clean_code(advice.change.code)
+    # Its lines as they are, without control characters.
+    code = "\n".join(line.rstrip() for line in _lines(advice.change.code.expandtabs(4)))
     return [
         Sentence(advice.why),
         *([Pairs(rows, f"{evidence}: {advice.title}", inline=True)] if rows else []),
@@ -63,11 +64,6 @@ def body(advice: Recommendation, evidence: str = "Evidence") -> list[Block]:
         *_patch(advice),
         *sentences([advice.caveat and f"But: {advice.caveat}"]),
     ]
-
-
-def clean_code(code: str) -> str:
-    """Code to paste: its lines as they are, without control characters."""
-    return "\n".join(line.rstrip() for line in _lines(code.expandtabs(4)))
 
 
 def _lines(text: str) -> list[str]:

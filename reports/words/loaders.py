@@ -105,7 +105,8 @@ def _slowest(slow: SlowestRank) -> str:
             "the others’ "
         )
         what += micros(slow.others_cause_us)
-        where = slowest_place(slow)
+        at = place_of(slow.file, slow.line) if slow.file and slow.line else ""
+        where = " at ".join(filter(None, (clean(slow.function, 80) if slow.function else "", at)))
         what += f": {where}" if where else ""
     else:
         what = (
@@ -116,9 +117,3 @@ def _slowest(slow: SlowestRank) -> str:
         return f"{what}. The ranks do not step together, so that only it waits for that."
     more = micros(slow.lost_us - slow.others_lost_us)
     return f"{what}. Every step waits for it: {more} of {micros(slow.step_us)}, in all ranks."
-
-
-def slowest_place(slow: SlowestRank) -> str:
-    """'Augment.__call__ at data.py:31', as much of it as is known."""
-    at = place_of(slow.file, slow.line) if slow.file and slow.line else ""
-    return " at ".join(filter(None, (clean(slow.function, 80) if slow.function else "", at)))

@@ -115,23 +115,6 @@ FUNCTION_KINDS = (
 #     picture.resize(size, resample, reducing_gap=2.0)
 """),
     ),
-    Kind(
-        "transforms",
-        "torchvision's transforms on PIL pictures",
-        (0.3, 0.95),
-        frames="torchvision/transforms/.*",
-        wrapper=True,
-        title="Transform tensors, not PIL pictures (torchvision v2)",
-        why="PIL transforms copy the picture at each step; v2 works on uint8 tensors.",
-        caveat="Interpolation differs slightly between PIL and tensors: compare a few pictures.",
-        code=words("""\
-# the same names in torchvision.transforms.v2, on uint8 tensors; to float only at the end, or on
-# the device:
-#     v2.Compose([v2.ToImage(), ..., v2.ToDtype(torch.float32, scale=True)])
-# in place of those at
-#     {here}
-"""),
-    ),
     _once(
         "csv",
         "reading table files (csv, loadtxt, read_csv, Parquet, plyfile)",
@@ -303,28 +286,19 @@ FUNCTION_KINDS = (
     ),
     _once(
         "tokens",
-        "tokenising",
-        (0.001, 0.2),
-        frames="(?:transformers|tokenizers|tiktoken|sentencepiece|nltk|spacy)/.*",
-        text=r"(?i)tokeni[sz]e\w*\(|tokenizer\w*(?:\.\w+)?\(",
-        title="Tokenise the texts once, and store the token ids",
+        "tokenising, or regular expressions (re)",
+        (0.001, 0.4),
+        frames=r"(?:transformers|tokenizers|tiktoken|sentencepiece|nltk|spacy|regex)/.*|python/(?:re|sre_\w+)(?:/.*|\.py:.*)",
+        text=r"(?i:tokeni[sz]e\w*\(|tokenizer\w*(?:\.\w+)?\()|\bre\.\w+\(|\.(?:findall|finditer|fullmatch)\(",
+        title="Tokenise or match the texts once, and store the token ids or what is found",
         caveat="Stored ids belong to one tokeniser and its settings. " + KEPT_CAVEAT,
-        code=joined_code("tokens"),
-    ),
-    _once(
-        "re",
-        "regular expressions (re)",
-        (0.001, 0.45),
-        frames=r"python/(?:re|sre_\w+)(?:/.*|\.py:.*)|regex/.*",
-        text=r"\bre\.\w+\(|\.(?:findall|finditer|fullmatch)\(",
-        title="Tokenise or match the texts once (regular expressions)",
         code=joined_code("tokens"),
     ),
     _once(
         "sound",
         "resampling and filtering of signals",
         (0.001, 0.3),  # "Audio"
-        frames="(?:librosa|resampy|torchaudio|soxr|audioread|pydub|scipy/signal)/.*",
+        frames="(?:librosa|resampy|torchaudio|soxr|audioread|pydub|scipy/signal)[/.].*",
         title="Resample and filter the signals once, before training",
         caveat="Never store what follows a random change. " + KEPT_CAVEAT,
         code=stored_code("waves"),

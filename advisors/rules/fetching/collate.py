@@ -35,9 +35,9 @@ from ...case.case import Case
 from ...case.code_text import Source
 from ...case.fetching import waited_on
 from ...code.better_calls import Better, better_call
-from ...code.by_hand import grows, make_cheaper, shaped
+from ...code.by_hand import grows, known_call, make_cheaper, shaped
 from ...code.collating import done_per_sample
-from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT
+from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT, known
 from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.hot.shaped_lines import most_itself
 from ...code.loader_code import DROP, loader_code
@@ -116,13 +116,12 @@ def examine(case: Case) -> Outcomes:
     padding, name, lines = _padding(case), collate_name(case), _hot_lines(case, part)
     evidence: Evidence = {
         "collating a batch": us(collate),
-        "of making it": percent(share),
-        "waiting for it": percent(waited, "of all waiting"),
         "padding": percent(padding, "of the batch's values"),
     }
     once = _per_sample(lines)
     stage = case.code_stage("collate")
     hot = once or (most_itself(stage, lines) if stage is not None else None)
+    seen = known(stage, None) if stage is not None else ()
     cause, source = _ONCE if once else None, "\n".join(part.call)
     takes = f"{name} takes {percent(share)} of the time of making a batch."
     if hot is not None:
@@ -136,6 +135,8 @@ def examine(case: Case) -> Outcomes:
     if cause is not None and hot is not None:
         caveat = f"Compare its batches with those of {name} once: keep whatever else {name} does."
         yield replace(make_cheaper(case, "collate", hot, evidence, better=cause), caveat=caveat)
+    elif seen and seen[0].share >= STANDS_OUT and not seen[0].family.waits:
+        yield known_call(case, "collate", seen[0], collate, evidence)
     elif (padding or 0.0) > PADDING_SHARE and _PADS.search(source):
         yield case.change(code=_buckets(case), collate=PADDED).advise(
             "Batch samples of similar length together",

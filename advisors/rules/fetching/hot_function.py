@@ -46,10 +46,11 @@ from ...case.fetching import (
     file_suffix,
     handed_over,
     makes_the_same,
+    read_for_a_part,
     sample_time_us,
 )
 from ...code.better_calls import Better, better_call
-from ...code.by_hand import grows, make_cheaper, shaped
+from ...code.by_hand import grows, known_call, line_costs, make_cheaper, shaped
 from ...code.hot.functions import (
     LEAST_SAMPLES,
     STANDS_OUT,
@@ -108,6 +109,11 @@ AUGMENTS = Better(
     (0.02, 0.5),
 )
 
+A_PART = """\
+# By hand: read the part alone (seek, frame_offset=, np.load(path, mmap_mode="r")[part]); or store
+# once, before training, what samples use, a file or a row of an array each.
+"""
+
 
 def examine(case: Case) -> Outcomes:
     found = in_loop(case)
@@ -121,21 +127,16 @@ def examine(case: Case) -> Outcomes:
     samples, idle = stage.samples if stage is not None else 0, fetch_idle_share(case) or 0.0
     makes = part >= MAIN_PART and sample_us >= UNKNOWN_FROM_US and idle <= MOSTLY_WAITS
     if makes and not outcomes and samples < LEAST_SAMPLES:
-        yield Unmeasured(_no_stacks(samples, sample_us))
+        few = f"too few stack samples ({samples})"
+        yield Unmeasured(
+            f"{few if samples else 'stacks were not recorded, which would'} tell what takes "
+            f"{us(sample_us)} a sample: record for longer, or a run of a few seconds with "
+            "LOADERSCOPE_STACKS=eager, or run `loaderscope stacks` while it trains"
+        )
     for outcome in outcomes:
         # What is hardly waited for may still take the cores of what is. The prediction decides.
         if part >= SEEN_PART or _gains(outcome):
             yield outcome
-
-
-def _no_stacks(samples: int, sample_us: float) -> str:
-    few = (
-        f"too few stack samples ({samples})" if samples else "stacks were not recorded, which would"
-    )
-    return (
-        f"{few} tell what takes {us(sample_us)} a sample: record for longer, or a run of a few "
-        "seconds with LOADERSCOPE_STACKS=eager, or run `loaderscope stacks` while it trains"
-    )
 
 
 def _gains(outcome: Outcome) -> bool:
@@ -170,7 +171,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     lines = own_lines(stage, case.inspection.parts, SourceLines(case.process, case.loader))
     inner = most_itself(stage, lines)
     line: Part | OwnLine | None = inner
-    if other is not None and other.share >= STANDS_OUT:
+    if other and other.share >= STANDS_OUT:
         line = _line_of(stage, other)
     if any(_is_opener(case, each) for each in lines if stands_out(each)):
         return  # the rule storage-format says what to do
@@ -185,9 +186,9 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     # A little waiting does not hide what computes.
     seen = known(stage, file_suffix(case))
     best = next((hot for hot in seen if not hot.family.waits or hot.share >= KNOWN_FROM), None)
-    if best is not None and best.family.waits:
+    if best and best.family.waits:
         yield Unmeasured(
-            f"{best.family.name} takes {percent(best.share)} of fetch{_from(best.place)}: that is "
+            f"{best.family.name} takes {percent(best.share)} of fetch, at {best.place}: that is "
             "waiting, which cannot be made faster, but which more workers, or threads inside "
             "__getitems__, can overlap"
         )
@@ -210,7 +211,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         and group.share.mid >= MAIN_PART * worst[0].share.mid
     ):
         yield shaped(case, "fetch", *worst, _sampled(stage, worst[0].share))
-    elif group and (worst or line is None or (other is not None and line.text == other.name)):
+    elif group and (worst or line is None or (other and line.text == other.name)):
         share, grown = _sampled(stage, group.share), grows(case, "fetch")
         yield make_cheaper(case, "fetch", group, share, grown, again=again)
     elif named is not None:
@@ -234,6 +235,12 @@ def _named(
     better = better_call(named.text, named.call) or _constructs(stage, named) or random
     share = _sampled(stage, named.share)
     advice = make_cheaper(case, "fetch", named, share, better=better, again=again)
+    if advice.by_hand and (read := read_for_a_part(case)):
+        return case.change(code=A_PART, fetch=(0.02, 0.6)).advise(
+            "Read only the part of each file that is used, or store what is used alone",
+            f"{read}. {line_costs('fetch', named)}.",
+            advice.evidence,
+        )
     waits = (fetch_idle_share(case) or 0.0) - handed_over(case) > MOSTLY_WAITS
     return Unmeasured(advice.why + WAITS) if advice.by_hand and waits else advice
 
@@ -263,17 +270,11 @@ def _is_opener(case: Case, line: OwnLine) -> bool:
 def _known(
     case: Case, stage: CodeStage, hot: Hot, sample_us: float, lines: list[OwnLine]
 ) -> Advice:
-    kind, drawn = hot.family, _there(hot.place, lines)
-    if kind.once and drawn and drawn.augments:
+    drawn = _there(hot.place, lines)
+    if hot.family.once and drawn and drawn.augments:
         return make_cheaper(case, "fetch", drawn, _sampled(stage, drawn.share), better=AUGMENTS)
-    change = case.change(code=kind.code(case, hot), fetch=hot.left(sample_us))
-    return change.advise(
-        kind.title,
-        f"{percent(hot.share)} of fetch goes into {kind.name}{_from(hot.place)}. {kind.why}",
-        _sampled(stage, Range(hot.low, hot.share, hot.high)),
-        caveat=kind.caveat,
-        effort=kind.effort,
-    )
+    share = _sampled(stage, Range(hot.low, hot.share, hot.high))
+    return known_call(case, "fetch", hot, sample_us, share)
 
 
 def _line_of(stage: CodeStage, other: Unknown) -> Part:
@@ -291,7 +292,3 @@ def _sampled(stage: CodeStage, share: Range) -> Evidence:
         "part of fetch": percent(share.mid, of_all),
         "seen in": count(stage.samples, "stack samples of fetch"),
     }
-
-
-def _from(place: str | None) -> str:
-    return f", called from {place}" if place else ""

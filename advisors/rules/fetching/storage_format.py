@@ -153,14 +153,12 @@ def _by_shares(case: Case, storage: StorageSummary, reading: float) -> Advice:
 
 
 def _evidence(case: Case, storage: StorageSummary) -> Evidence:
-    other, wait_us = storage.other_share or 0.0, storage.wait_us_per_open or 0.0
     disk, read = storage.disk_bytes_per_sample, storage.read_bytes_per_sample
     kind, mount = next(iter(storage.kinds), None), next(iter(storage.mounts), None)
     return {
         "fetch a batch": us(case.mean_us("fetch")),
         "reading": percent(storage.reading_share),
         "decoding": percent(storage.decoding_share),
-        "waiting for other things": percent(other if other >= 0.01 else None),
         "files": count(listed(case.loader) or None, kind.suffix if kind is not None else ""),
         "opened per sample": figure(storage.opens_per_sample),
         "file system": f"{mount.kind} ({mount.type})" if mount is not None else None,
@@ -168,5 +166,4 @@ def _evidence(case: Case, storage: StorageSummary) -> Evidence:
             min(1.0, disk / read) if disk is not None and read else None, "of the bytes"
         ),
         "mean size of a file": size(kind.mean_bytes if kind is not None else None),
-        "waited for a file, at most": us(wait_us if wait_us >= 1.0 else None),
     }

@@ -156,7 +156,7 @@ class FetchProbe:
             self.totals.fields = combined_fields(self.totals.fields, inspect_samples(samples))
             if type(samples) is list:
                 self.totals.add_made(
-                    (index, digest_of_batch(sample) >> 31)
+                    (index, digest_of_batch(sample, 3) >> 31)
                     for index, sample in zip(
                         (plain_indices(drawn) or ())[:8], samples, strict=False
                     )

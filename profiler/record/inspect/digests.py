@@ -12,6 +12,7 @@ from typing import Any
 from ...guard.static_access import (
     NUMBERS,
     contents,
+    instance_vars,
     is_one_of,
     loaded,
     unseen,
@@ -46,14 +47,18 @@ def digest_of_indices(indices: list[int]) -> int:
     return _number(blake2b(repr(indices).encode(), digest_size=8).digest())
 
 
-def digest_of_batch(batch: Any) -> int:
+def digest_of_batch(batch: Any, opened: int = 0) -> int:
     """The digest of the beginning of a batch's first leaves. UNKNOWN if one cannot be read, or if
-    all hold a single value: equal digests would then mean nothing."""
+    all hold a single value: equal digests would then mean nothing. If `opened`, objects are opened
+    so deep, and what cannot be read is left out."""
     hashed = blake2b(digest_size=8)
     telling = False
     with unseen():
         for path, leaf in walk(batch, MAX_LEAVES):
             data = _bytes_of(leaf)
+            if data is None and opened:
+                inner = digest_of_batch(instance_vars(leaf), opened - 1)
+                data = b"" if inner == UNKNOWN else repr(inner).encode()
             if data is None:
                 return UNKNOWN
             hashed.update(path.encode("utf-8", "replace") + b"\0" + data)

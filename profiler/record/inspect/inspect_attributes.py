@@ -160,10 +160,6 @@ def _frame(value: Any) -> Facts:
     return facts
 
 
-def _hdf5(value: Any) -> Facts:
-    return memory_of(value.id.shape, value.id.dtype) if value.id.valid else {}
-
-
 def _rows(value: Any) -> Facts:
     return {"shape": [value.num_rows, value.num_columns], "length": value.num_rows}
 
@@ -177,7 +173,10 @@ _LIBRARIES: dict[str, tuple[str, Callable[[Any], Facts] | None]] = {
     ),
     "h5py.File": ("hdf5", None),
     "h5py.Group": ("hdf5", None),
-    "h5py.Dataset": ("hdf5", _hdf5),
+    "h5py.Dataset": (
+        "hdf5",
+        lambda value: memory_of(value.id.shape, value.id.dtype) if value.id.valid else {},
+    ),
     "pyarrow.Table": ("arrow", _rows),
     "pyarrow.RecordBatch": ("arrow", _rows),
     "datasets.Dataset": ("hf", lambda value: {"length": value.num_rows}),

@@ -6,18 +6,19 @@ from typing import Any
 
 import pytest
 
-from loaderscope.advisors.assemble import engine
+from loaderscope.advisors.assemble import engine, make_case
 from loaderscope.advisors.assemble.engine import MORE_THAN_FREE, NOT_PREDICTED, advise, judged
 from loaderscope.advisors.assemble.tried import why_not, with_trials
 from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.schema.report_model import Range
+from loaderscope.advisors.whatif import WhatIf
 from loaderscope.advisors.whatif.accuracy import narrowed
 from loaderscope.profiler.store.run.tuning import Three, Tried, Tuned
 from loaderscope.reports.words.advice_words import effect_text, may_help
 from loaderscope.reports.words.sentences import nothing_to_change
-from rule_cases import FakeWhatIf, case_of
-from rule_rows import rows_of
+from rule_cases import FakeWhatIf, case_of, workers_config
+from rule_rows import rows_of, worker_loop
 
 
 def a_case(tmp_path: Path, wait_ms: float, **report: Any) -> Case:
@@ -46,6 +47,18 @@ def judge(case: Case, predicted: Range = LIKELY, headroom: float | None = 9.0, *
     told = {"title": "title", "why": "why", "evidence": {}, "code": "x = 1\n", **more}
     advice = Advice(predicted=predicted, **told)
     return judged(advice.recommendation("num-workers", "speed"), advice, case)
+
+
+@pytest.mark.parametrize(("crowded", "headroom"), [(0.0, 99.0), (2.0, 10.0)])
+def test_headroom_beside_crowded_cores_is_that_of_free_ones(
+    tmp_path, monkeypatch, crowded, headroom
+):
+    monkeypatch.setattr(make_case, "CROWDED", crowded)
+    monkeypatch.setattr(WhatIf, "free", lambda self: 99.0)
+    rows = worker_loop(200, wait_ms=9.0, compute_ms=1.0, fetch_ms=20.0)
+    found = case_of(tmp_path, rows, config=workers_config())
+    made = make_case.case_of(found.run, found.process, found.loader, found.report, found.system)
+    assert made.report.headroom == pytest.approx(headroom, rel=0.1)
 
 
 @pytest.mark.parametrize(

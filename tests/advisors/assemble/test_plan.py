@@ -105,6 +105,13 @@ def test_a_line_without_a_known_remedy_yields_to_workers_that_gain_half_as_much(
         assert titles(case, workers, by_hand)[0][0] == first
 
 
+def test_workers_that_start_anew_are_waste_as_slow_lines_are(case: Case) -> None:
+    workers = made(case, "2 workers")
+    again = replace(workers, advice=replace(workers.advice, rule="persistent-workers"))
+    for each, first in ((workers, "half"), (again, "2 workers")):
+        assert titles(case, made(case, "half"), each)[0][0] == first
+
+
 def test_what_is_wrong_comes_before_what_is_slow(case: Case) -> None:
     order = made(case, "order", "correctness")
     workers = made(case, "1 worker")

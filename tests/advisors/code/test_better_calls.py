@@ -1,7 +1,5 @@
 """A faster call is named for a line that costs, and none for a line that only looks like it."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -15,7 +13,7 @@ y = np.vectorize(scale)(hu) | | whole array
 wet = np.convolve(dry, room) | numpy's convolve | FFT
 rows = np.random.choice(n, k, replace=False) | | without permuting all
 rows = np.random.choice(n, k, replace=False, p=weights) | | Draw with NumPy
-item = np.random.choice(self.boxes) | | Draw an index, not an item
+item = np.random.choice(self.boxes) | | Draw indices, not items
 return indices[torch.randperm(len(indices))] | | without permuting all
 pixels = torch.randperm(x[0].numel(), device=x[0].device)[: self.n] | | without permuting all
 yield from (self.kept[i] for i in drawn) | torch's Tensor.__iter__ | a list (tolist())
@@ -26,7 +24,7 @@ row = torch.tensor(self.rows[i].tolist()) | | not needed
 record = pickle.loads(pickle.dumps(self.records[i])) | pickle's dumps | not needed
 image = np.array(Image.fromarray(array)) | PIL's fromarray | not needed
 x = np.asarray(image) / 255.0 | | convert to float on the device
-x = torch.tensor(f[key][a:b]) | h5py's Dataset.__getitem__ | into memory once
+x = torch.tensor(f[key][a:b]) | h5py's Dataset.__getitem__ | Load HDF5
 x = self.store[i] | zarr's Array.__getitem__ | chunks of the size
 row = table.take([i]).to_pylist()[0] | pyarrow's Table.take | Combine the chunks
 np.add.at(histogram, bins, 1) | | bincount or reduceat
@@ -71,10 +69,10 @@ nodes, edges = k_hop_subgraph(i, 2, edge_index) | torch_geometric's k_hop_subgra
 x = torch.tensor(rows) | | arrays to torch
 x = image.astype(np.float32) | | dtype and layout
 wandb.log({"index": index}) | wandb's log | Log or save less
-model = AutoModel.from_pretrained(name) | transformers's from_pretrained | Load, map or compile
+model = AutoModel.from_pretrained(name) | transformers's from_pretrained | Load, map, compile
 x = self.feature_extractor(wave) | transformers's __call__ | model on whole batches
 np.random.shuffle(points) | | Draw with NumPy
-torch.manual_seed(index) | torch's manual_seed | Seed once
+torch.manual_seed(index) | torch's manual_seed | seed this once
 x = x.astype(np.float16) * scale | | float32 on the CPU
 x = F.to_tensor(image) | | uint8 arrays
 x = F.normalize(x, mean, std) | torchvision's normalize | whole batch
@@ -82,7 +80,7 @@ x = np.flip(x, 1).copy() | numpy's flip | whole batch
 at = self.file.tell() | | offsets
 line = linecache.getline(path, index) | linecache's getline | offsets
 row = self.df.values[index] | pandas's interleave | array once
-negative = rng.choice(list(self.all - set(seen))) | | set or list once
+negative = rng.choice(list(self.all - set(seen))) | | set, list or array once
 """
 ROWS = [[part.strip() for part in line.split("|")] for line in LINES.strip().splitlines()]
 

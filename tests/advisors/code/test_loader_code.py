@@ -1,8 +1,6 @@
 """DataLoader calls as code, also in the words of the framework that a loader comes from; the templates
 of other code."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 from typing import Any

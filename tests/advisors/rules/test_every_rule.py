@@ -1,8 +1,6 @@
 """What holds of all rules: each has its documentation, its tests, and says nothing where nothing
 was measured."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Figures of advice: values with units, and how they read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

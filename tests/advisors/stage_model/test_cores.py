@@ -1,7 +1,5 @@
 """Waiting for a core, told apart from waiting for I/O; and what other programs take of the cores."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

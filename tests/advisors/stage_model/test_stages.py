@@ -1,7 +1,5 @@
 """Stage statistics against numbers worked out by hand or by NumPy."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

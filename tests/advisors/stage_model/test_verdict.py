@@ -1,7 +1,5 @@
 """The verdict and the headroom, and the means and shares that they rest on."""
 
-from __future__ import annotations
-
 from itertools import chain
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Where waiting came from, on batches whose history is known, and by counts of bursts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a device needs once a batch and once a copy, in both forms."""
 
-from __future__ import annotations
-
 import gc
 import pickle
 import weakref

@@ -1,8 +1,6 @@
 """Packed files: the code is pasted and run on real files, and gives the same samples. Containers that
 are opened for each sample: how they are found in the source."""
 
-from __future__ import annotations
-
 import io
 import os
 import zipfile

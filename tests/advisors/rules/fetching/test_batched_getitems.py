@@ -1,7 +1,5 @@
 """batched-getitems: where samples are only looked up, and nowhere else."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

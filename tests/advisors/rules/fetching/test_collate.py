@@ -119,6 +119,12 @@ def test_stacks_name_what_the_source_does_not_tell(tmp_path: Path) -> None:
     assert "profile it alone" in unmeasured(NAME, few)
 
 
+def test_functions_that_are_known_in_fetching_are_known_in_it(tmp_path: Path) -> None:
+    stack = "join /home/u/train.py:8 > resample site/librosa/core/audio.py:3", 90
+    found = advice(NAME, seen(slow_case(tmp_path, PLAIN), stack, stage="collate"))
+    assert found.title.startswith("Resample and filter") and "100 % of collate" in found.why
+
+
 def test_arrays_are_to_be_stacked(tmp_path: Path) -> None:
     line = "return torch.tensor([x[0] for x in samples])"
     case = slow_case(tmp_path, join(line))

@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
+from inside_samples import STORAGE
 from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS
@@ -82,7 +83,6 @@ def table(text: str) -> dict[str, tuple[str, ...]]:
 SEEN = table(f"""
 picture | {PIL} | PIL | Image.crop site/PIL/Image.py:1200
 resize | Image.resize site/PIL/Image.py:2440 | esizing | Image.crop site/PIL/Image.py:2500
-transforms | to_tensor site/torchvision/transforms/functional.py:100 | torchvision | read_file site/torchvision/io/image.py:10
 csv:ply | PlyData.read site/plyfile.py:300 | PLY | read site/meshio/ply.py:3
 csv | DictReader.__next__ std/csv.py:111 | csv | Reader.__next__ {OWN}:90
 csv:loadtxt | loadtxt site/numpy/lib/_npyio_impl.py:1384 > _read site/numpy/lib/_npyio_impl.py:1035 | loadtxt | savetxt site/numpy/other.py:1384
@@ -103,7 +103,7 @@ h5-open | File.__init__ site/h5py/_hl/files.py:500 > make_fid site/h5py/_hl/file
 h5 | Dataset.__getitem__ site/h5py/_hl/dataset.py:872 | HDF5 | get site/lmdb/cffi.py:3
 hf | Dataset.__getitem__ site/datasets/arrow_dataset.py:3161 | Hugging Face | get site/lmdb/cffi.py:3
 tokens | PreTrainedTokenizer.encode site/transformers/tokenization_utils_base.py:2 | okenis | get site/lmdb/cffi.py:3
-re | findall std/re/__init__.py:216 | regular expression | wrap std/textwrap.py:1
+tokens:re | findall std/re/__init__.py:216 | regular expression | wrap std/textwrap.py:1
 sound | resample_poly site/scipy/signal/_signaltools.py:3800 | esampl | solve site/scipy/linalg/_basic.py:2
 deepcopy | deepcopy std/copy.py:146 | deepcopy | reduce std/functools.py:1
 lock | Semaphore.acquire std/threading.py:468 | lock | Thread.start std/threading.py:960
@@ -148,7 +148,7 @@ picture | image = cv2.imread(self.paths[index]) | OpenCV | image = cv2.blur(imag
 listing | names = sorted(os.listdir(self.folder)) | folder | names = sorted(self.names)
 text:xml | root = ET.parse(path) | XML | root = tree(path)
 tokens | ids = self.tokenizer(text) | okenis | ids = self.lookup(text)
-re | words = re.findall(PATTERN, text) | regular expression | words = text.split()
+tokens:re | words = re.findall(PATTERN, text) | regular expression | words = text.split()
 deepcopy | sample = copy.deepcopy(self.template) | deepcopy | sample = dict(self.template)
 lock | with self.lock: | lock | with self.clock():
 """)
@@ -262,6 +262,14 @@ def test_what_is_seen_to_be_the_same_in_each_epoch_is_done_once(tmp_path, same, 
     made = looked(case(tmp_path), SampledFetches(again=9, same=same))
     found = advice(NAME, seen(made, (GETITEM, 90), text="x = self.engine(i, self.mode)"))
     assert found.title.startswith(title)
+
+
+@pytest.mark.parametrize(("read", "title"), [(5e5, "Read only the part"), (3e5, "Make this cheap")])
+def test_files_of_which_little_reaches_the_batch_are_read_in_part(tmp_path, read, title):
+    made = seen(case(tmp_path), (GETITEM, 90), text="x = self.engine(i, self.mode)")
+    storage = replace(STORAGE, read_bytes_per_sample=read)
+    made = replace(made, report=replace(made.report, bytes_per_batch=4e5, storage=storage))
+    assert advice(NAME, made).title.startswith(title)
 
 
 @pytest.mark.parametrize(("low", "said"), [(0.9, 2), (1.2, 1)])

@@ -1,7 +1,5 @@
 """page-cache: epochs that read everything from the disk again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """storage-format where fetching was seen from inside: what reading is of fetch, which layout fits,
 what is misread."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

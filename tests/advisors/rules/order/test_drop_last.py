@@ -1,7 +1,5 @@
 """drop-last: short last batches that cost far more than their size."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """iterable-sharding: workers that all yield the whole stream."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice

@@ -1,8 +1,6 @@
 """distributed-sampler: ranks with the same data, orders that never change. dispatch-batches: rank 0
 makes the batches of all. rank-imbalance: a rank whose data takes longer than the others'."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

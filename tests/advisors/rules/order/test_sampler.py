@@ -1,7 +1,5 @@
 """sampler: slow drawing of indices."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -55,7 +53,7 @@ def test_a_sampler_that_makes_samples(tmp_path: Path, made: int, fires: bool) ->
     [
         ("left = sorted(self.by_size)", "Do once what is the same for every sample: left = sorted"),
         ("left = left[8:]", "Move an offset, or use a deque"),
-        ("picked = np.random.choice(left, 8, replace=False)", "Draw a few of many without"),
+        ("picked = np.random.choice(left, 8, replace=False)", "Draw indices, not items of a list"),
         ("picked.append(left.pop())", "Draw all indices of an epoch at once, as an array"),
         ("picked = self.draw(left)", "Draw all indices of an epoch at once, as an array"),
     ],

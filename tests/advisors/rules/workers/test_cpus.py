@@ -1,8 +1,6 @@
 """cpu-budget: more workers than CPUs. thread-oversubscription: library threads that fight for the
 CPUs inside workers."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

@@ -1,8 +1,6 @@
 """worker-memory: workers whose own memory grows. shared-memory: /dev/shm or file descriptors that
 run out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """num-workers: more, fewer, or none."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The copy wrappers, with torch's `meta` device in the place of a GPU: real calls, no hardware."""
 
-from __future__ import annotations
-
 import threading
 from collections import UserDict
 from dataclasses import dataclass

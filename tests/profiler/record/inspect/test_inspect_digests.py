@@ -133,6 +133,18 @@ def test_different_contents_are_different_digests():
     assert len({digest_of_batch(batch) for batch in batches}) == len(batches)
 
 
+class Graph:
+    def __init__(self, n):
+        self.store = {"x": torch.arange(8) + n}
+        self.name = object()
+
+
+def test_objects_are_opened_if_that_is_asked_for():
+    assert digest_of_batch([Graph(0)]) == UNKNOWN == digest_of_batch([object()], 2)
+    assert digest_of_batch([Graph(0)], 2) == digest_of_batch([Graph(0)], 2) >= 0
+    assert digest_of_batch([Graph(0)], 2) != digest_of_batch([Graph(1)], 2)
+
+
 def test_other_processes_agree():
     """These figures came from another process: a hash with a seed of its own would differ."""
     assert digest_of_indices([1, 2]) == 5797740730781989236

@@ -1,7 +1,5 @@
 """Looking at a loader's parts: what is found, and that nobody notices."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import importlib.util
