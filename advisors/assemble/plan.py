@@ -56,12 +56,10 @@ class Option:
 
     @property
     def removes_work(self) -> bool:
-        """Whether less is to be done or waited for, without storing the data anew: workers started
-        again in each epoch are waste too. Where only the line is known, and not what to do about
-        it, nothing says so."""
+        """Whether less is to be done or waited for, without storing the data anew. Where only the
+        line is known, and not what to do about it, nothing says so."""
         named = set(self.changes or ()) - {*ARGUMENTS, "non_blocking", "copy_stream"}
-        wasted = bool(named) or self.advice.rule == "persistent-workers"
-        return wasted and not self.by_hand and self.advice.effort != "a conversion"
+        return bool(named) and not self.by_hand and self.advice.effort != "a conversion"
 
     @property
     def effort(self) -> int:
@@ -132,8 +130,15 @@ class _Maker:
         nearly as much. Of work that need not be done, if that gains enough."""
         gain, candidates = self._gain, self._open
         waste = [each for each in candidates if each.removes_work]
-        if waste and max(map(gain, waste)) >= WASTE_FIRST * max(map(gain, candidates)):
-            candidates = waste
+        gained = max(map(gain, waste), default=0.0)
+        if waste and gained >= WASTE_FIRST * max(map(gain, candidates)):
+            # Workers that start again in each epoch are waste too, if that gains as much.
+            candidates = [
+                each
+                for each in candidates
+                if each in waste
+                or (each.advice.rule == "persistent-workers" and gain(each) >= gained)
+            ]
         best = max(candidates, key=gain)
         most = gain(best)
         easier = [each for each in candidates if each.effort < best.effort]

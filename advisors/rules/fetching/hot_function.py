@@ -117,14 +117,14 @@ A_PART = """\
 
 def examine(case: Case) -> Outcomes:
     found = in_loop(case)
-    if found is not None:
+    if found:
         yield _out_of_loop(case, found)
     sample_us, part, stage = sample_time_us(case), fetch_share(case), case.code_stage("fetch")
     if case.compute_bound or sample_us is None:
         return
     seen = _seen(case, stage, sample_us) if stage and sample_us >= LEAST_SEEN_US else ()
     outcomes = [*seen]
-    samples, idle = stage.samples if stage is not None else 0, fetch_idle_share(case) or 0.0
+    samples, idle = stage.samples if stage else 0, fetch_idle_share(case) or 0.0
     makes = part >= MAIN_PART and sample_us >= UNKNOWN_FROM_US and idle <= MOSTLY_WAITS
     if makes and not outcomes and samples < LEAST_SAMPLES:
         few = f"too few stack samples ({samples})"
@@ -179,7 +179,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     # To make own functions cheaper that share the time says nothing.
     named = line if line and (again or not calls_own(stage, line)) else inner
     worst = worst_shape(stage, lines, other)
-    if worst is not None and worst[1].waste:
+    if worst and worst[1].waste:
         yield shaped(case, "fetch", *worst, _sampled(stage, worst[0].share))
         return
     group = better_lines(stage, lines)
@@ -193,7 +193,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
             "__getitems__, can overlap"
         )
     elif (
-        best is not None
+        best
         and best.share >= (KNOWN_FROM if line else LEAST_SHARE)
         and (worst is None or best.share >= MAIN_PART * worst[0].share.mid)
     ):
@@ -203,9 +203,9 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         if named and unsure and best.share < named.share.mid:
             # Most of it is something else.
             yield _named(case, stage, named, lines, again)
-    elif line and (grown := grows(case, "fetch")) is not None:
+    elif line and (grown := grows(case, "fetch")):
         yield make_cheaper(case, "fetch", line, _sampled(stage, line.share), grown)
-    elif worst is not None and not (
+    elif worst and not (
         group
         and group.method is not worst[0].method
         and group.share.mid >= MAIN_PART * worst[0].share.mid
@@ -216,7 +216,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         yield make_cheaper(case, "fetch", group, share, grown, again=again)
     elif named is not None:
         yield _named(case, stage, named, lines, again)
-    elif other is not None:
+    elif other:
         yield Unmeasured(
             f"no line stands out inside fetch: the hottest function, {other.name}, takes "
             f"{percent(other.share)} of it"

@@ -108,7 +108,8 @@ def test_a_line_without_a_known_remedy_yields_to_workers_that_gain_half_as_much(
 def test_workers_that_start_anew_are_waste_as_slow_lines_are(case: Case) -> None:
     workers = made(case, "2 workers")
     again = replace(workers, advice=replace(workers.advice, rule="persistent-workers"))
-    for each, first in ((workers, "half"), (again, "2 workers")):
+    less = replace(again, advice=replace(again.advice, predicted=Range(1.1, 1.6, 2.0)))
+    for each, first in ((workers, "half"), (again, "2 workers"), (less, "half")):
         assert titles(case, made(case, "half"), each)[0][0] == first
 
 
