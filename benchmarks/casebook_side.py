@@ -68,9 +68,11 @@ def pasted(loader: Any, code: str) -> Any:
 
 
 def samples_in(loader: Any, batch: Any) -> float:
-    """As many as the loader puts into a batch, or as the batch's first tensor has rows."""
-    if isinstance(loader.batch_size, int):
-        return float(loader.batch_size)
+    """As many as the loader, or its sampler, puts into a batch, or as the batch's first tensor has
+    rows."""
+    for asked in (loader, loader.sampler):
+        if isinstance(size := getattr(asked, "batch_size", None), int):
+            return float(size)
     while isinstance(batch, (Mapping, list, tuple)) and batch:
         batch = next(iter(batch.values())) if isinstance(batch, Mapping) else batch[0]
     return float(len(batch)) if getattr(batch, "shape", ()) else 1.0

@@ -232,7 +232,7 @@ FUNCTION_KINDS = (
         "an HDF5 file that is opened for each sample (h5py)",
         (0.02, 0.6),
         frames="h5py/.*",
-        needs=(r"h5py/_hl/files\.py:(?:__init__|make_fid|close|__exit__)",),
+        needs=(r"h5py/_hl/files\.py:(?:make_fid|close|__exit__)",),
         instead_of=("h5",),
         title="Keep the HDF5 file open",
         why="Opening reads the file's structure again for each sample, and so does what is read "

@@ -315,7 +315,9 @@ TABLE = f"{GETITEM} > Dataset.__getitem__ site/datasets/arrow_dataset.py:3161"
 HEADER = f"{GETITEM} > load site/numpy/lib/_npyio_impl.py:456 > literal_eval std/ast.py:64"
 DECODED, LOADED = f"{GETITEM} > {PIL}", f"{GETITEM} > loads std/json/__init__.py:346"
 SOLVED = f"{GETITEM} > solve site/scipy/linalg/a.py:2 > x site/scipy/x.py:3"
-H5_OPENED = f"{GETITEM} > File.__init__ site/h5py/_hl/files.py:500"
+H5_OPENED = (
+    f"{GETITEM} > File.__init__ site/h5py/_hl/files.py:500 > make_fid site/h5py/_hl/files.py:230"
+)
 H5_READ = f"{GETITEM} > Dataset.__getitem__ site/h5py/_hl/dataset.py:872"
 OF_PNG = "% of fetch goes into PIL's PNG decoder"
 SMOOTHED, COPIED = f"{GETITEM} > smoothed {OWN}:13", f"{GETITEM} > deepcopy std/copy.py:146"
