@@ -200,7 +200,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         advice = _known(case, stage, best, sample_us, lines)
         yield advice
         unsure = advice.predicted.low <= LEAST_GAIN
-        if named and unsure and best.share < named.share.mid:
+        if named and unsure and best.share < MAIN_PART * named.share.mid:
             # Most of it is something else.
             yield _named(case, stage, named, lines, again)
     elif line and (grown := grows(case, "fetch")):
@@ -214,7 +214,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     elif group and (worst or line is None or (other and line.text == other.name)):
         share, grown = _sampled(stage, group.share), grows(case, "fetch")
         yield make_cheaper(case, "fetch", group, share, grown, again=again)
-    elif named is not None:
+    elif named:
         yield _named(case, stage, named, lines, again)
     elif other:
         yield Unmeasured(
