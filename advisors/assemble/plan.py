@@ -119,7 +119,7 @@ class _Maker:
             left_out = next(excluded, None)
             if left_out is None and self._with(each).mid < LEAST_GAIN * self._reached:
                 left_out = LeftOut(0, last, False, "it brings nothing more")
-            if left_out is None and share is not None and share >= COMPUTES and each.effort:
+            if left_out is None and share and share >= COMPUTES and each.effort:
                 left_out = LeftOut(0, last, False, f"the loop then {_computes(share)}")
             if left_out is not None:
                 self._open.remove(each)

@@ -22,7 +22,7 @@ ITSELF = 0.2  # a line that takes less itself is made cheaper only by what it ca
 def worst_shape(stage: CodeStage, lines: list[OwnLine], other: Unknown | None) -> _Shaped | None:
     """The line that takes most of those that stand out and have a shape, waste first. `other` is
     the function that takes most of the stage."""
-    below = other.name if other is not None else ""
+    below = other.name if other else ""
     shapes = [
         (each, shape)
         for each in lines

@@ -120,7 +120,7 @@ def examine(case: Case) -> Outcomes:
     if found:
         yield _out_of_loop(case, found)
     sample_us, part, stage = sample_time_us(case), fetch_share(case), case.code_stage("fetch")
-    if case.compute_bound or sample_us is None:
+    if case.compute_bound or not sample_us:
         return
     seen = _seen(case, stage, sample_us) if stage and sample_us >= LEAST_SEEN_US else ()
     outcomes = [*seen]
@@ -211,7 +211,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         and group.share.mid >= MAIN_PART * worst[0].share.mid
     ):
         yield shaped(case, "fetch", *worst, _sampled(stage, worst[0].share))
-    elif group and (worst or line is None or (other and line.text == other.name)):
+    elif group and (worst or not line or (other and line.text == other.name)):
         share, grown = _sampled(stage, group.share), grows(case, "fetch")
         yield make_cheaper(case, "fetch", group, share, grown, again=again)
     elif named:
@@ -259,10 +259,10 @@ def _constructs(stage: CodeStage, line: Part | OwnLine) -> Better | None:
 def _is_opener(case: Case, line: OwnLine) -> bool:
     """Whether it opens a container again for each sample, and advice about that is given."""
     opener, storage = opener_of(line.part, surely=False), case.report.storage
-    if opener is None or not opener.used_by(line.text) or storage is None:
+    if not opener or not opener.used_by(line.text) or not storage:
         return False
     # What is made of an open file in the same way each time is more than opening it.
-    if f"{opener.text}(" not in line.text and own_shape(line, "") is not None:
+    if f"{opener.text}(" not in line.text and own_shape(line, ""):
         return False
     return fetch_share(case) >= MAIN_PART and any(findings(case, storage))
 

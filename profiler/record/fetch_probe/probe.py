@@ -153,12 +153,13 @@ class FetchProbe:
         compared with what these gave before."""
         before = self._own_ns
         with self:
-            self.totals.fields = combined_fields(self.totals.fields, inspect_samples(samples))
+            if self._taken < 2 and not self._later:
+                self.totals.fields = combined_fields(self.totals.fields, inspect_samples(samples))
             if type(samples) is list:
                 self.totals.add_made(
                     (index, digest_of_batch(sample, 3) >> 31)
                     for index, sample in zip(
-                        (plain_indices(drawn) or ())[:8], samples, strict=False
+                        (plain_indices(drawn) or ())[:4], samples, strict=False
                     )
                 )
         self.begin_ns += self._own_ns - before

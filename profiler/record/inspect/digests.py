@@ -70,7 +70,7 @@ def _tells(leaf: Any, data: bytes) -> bool:
     """Whether this leaf is unlikely to be equal by chance, as zeros, flags and empty texts are."""
     if is_one_of(type(leaf), (bool, type(None))):
         return False
-    return bool(leaf) if is_one_of(type(leaf), (*NUMBERS, str)) else len(set(data)) > 1
+    return bool(leaf) if is_one_of(type(leaf), (*NUMBERS, str)) else data.strip(data[:1]) != b""
 
 
 def _bytes_of(leaf: Any) -> bytes | None:
