@@ -30,7 +30,7 @@ def sample_bytes(case: Case) -> float | None:
 def read_for_a_part(case: Case) -> str | None:
     """What a sample reads of files, if only a small part of it reaches the batch."""
     storage, used = case.report.storage, sample_bytes(case)
-    read = (storage.read_bytes_per_sample if storage is not None else None) or 0.0
+    read = (storage and storage.read_bytes_per_sample) or 0.0
     if not used or read < max(NOT_LITTLE, MANY_TIMES * used):
         return None
     return f"Each sample reads {size(read)} of files, of which {size(used)} reach the batch"

@@ -37,14 +37,21 @@ GROWING = Better(
 )
 
 
+def at(place: str | None) -> str:
+    """' (train.py:41)', where that is known."""
+    return f" ({place})" if place else ""
+
+
 def line_costs(stage: str, line: Part | OwnLine) -> str:
     """'`line` (train.py:41) takes 90 % of fetch, in PIL's decode'."""
-    at = f" ({line.place})" if line.place else ""
+    where = at(line.place)
     below = f", in {line.call}" if line.call else ""
     if isinstance(line, OwnLine) and line.alike:
-        at += f", with {line.alike} more line{'s' * (line.alike > 1)} like it,"
+        where += f", with {line.alike} more line{'s' * (line.alike > 1)} like it,"
         below = ""
-    return f"`{clean(line.text or '', 80)}`{at} takes {percent(line.share.mid)} of {stage}{below}"
+    return (
+        f"`{clean(line.text or '', 80)}`{where} takes {percent(line.share.mid)} of {stage}{below}"
+    )
 
 
 def make_cheaper(
@@ -76,8 +83,7 @@ def make_cheaper(
         title = "Do this once in advance, not in each epoch"
         do = "keep the result, in memory or in a file for each sample, and read that instead."
         why, left = ", and each epoch makes the same of it", (0.0, left[1])
-    at = f" ({line.place})" if line.place else ""
-    head = textwrap.fill(f"# By hand{at}: {do}", 100, subsequent_indent="# ")
+    head = textwrap.fill(f"# By hand{at(line.place)}: {do}", 100, subsequent_indent="# ")
     stages: dict[str, Any] = {stage: left}
     return case.change(code=f"{head}\n#     {text}\n", **stages).advise(
         f"{title}: {text}",
@@ -89,11 +95,11 @@ def make_cheaper(
 
 def known_call(case: Case, stage: str, hot: Hot, taken_us: float, evidence: Evidence) -> Advice:
     """What to use in place of a known function, in this stage that takes so long."""
-    kind, at = hot.family, f", called from {hot.place}" if hot.place else ""
+    kind = hot.family
     left: dict[str, Any] = {stage: hot.left(taken_us)}
     return case.change(code=kind.code(case, hot), **left).advise(
         kind.title,
-        f"{percent(hot.share)} of {stage} goes into {kind.name}{at}. {kind.why}",
+        f"{percent(hot.share)} of {stage} goes into {kind.name}{hot.called_from}. {kind.why}",
         evidence,
         caveat=kind.caveat,
         effort=kind.effort,
@@ -103,11 +109,11 @@ def known_call(case: Case, stage: str, hot: Hot, taken_us: float, evidence: Evid
 def shaped(case: Case, stage: str, line: OwnLine, shape: Shape, evidence: Evidence) -> Advice:
     """A line of a stage of which the source says what is wrong, and what is gained if that goes
     away."""
-    share, at = line.share, f" ({line.place})" if line.place else ""
+    share = line.share
     # Who does a line's work otherwise changes what stands around it too (see SAVES).
     left = 1 - share.high if shape.waste else 0.0, 1 - share.low * shape.saves
     stages: dict[str, Any] = {stage: left}
-    code = f"# By hand{at}: {shape.do}\n#     {clean(line.line, 100)}\n"
+    code = f"# By hand{at(line.place)}: {shape.do}\n#     {clean(line.line, 100)}\n"
     title = shape.title
     if (not shape.waste or shape.key == ONE_BY_ONE) and (
         line.repeats(line.line) or (stage == "fetch" and makes_the_same(case))

@@ -75,6 +75,11 @@ class Hot:
     place: str | None = None
     text: str | None = None
 
+    @property
+    def called_from(self) -> str:
+        """', called from train.py:41', where that is known."""
+        return f", called from {self.place}" if self.place else ""
+
     def left(self, sample_us: float) -> tuple[float, float]:
         """What remains of fetch with the alternative, at best and at worst."""
         part_us, kind = max(1e-3, self.share * sample_us), self.family

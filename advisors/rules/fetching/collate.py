@@ -120,11 +120,11 @@ def examine(case: Case) -> Outcomes:
     }
     once = _per_sample(lines)
     stage = case.code_stage("collate")
-    hot = once or (most_itself(stage, lines) if stage is not None else None)
-    seen = known(stage, None) if stage is not None else ()
+    hot = once or (most_itself(stage, lines) if stage else None)
+    seen = known(stage, None) if stage else ()
     cause, source = _ONCE if once else None, "\n".join(part.call)
     takes = f"{name} takes {percent(share)} of the time of making a batch."
-    if hot is not None:
+    if hot:
         cause, source = cause or _of_line(case, hot), hot.text
         if cause is None:
             shape = shape_of(hot.method, hot.line, held=kinds_of(hot.part))
@@ -132,7 +132,7 @@ def examine(case: Case) -> Outcomes:
                 yield shaped(case, "collate", hot, shape, evidence)
                 return
             cause = better_call(hot.text, hot.call)
-    if cause is not None and hot is not None:
+    if cause and hot:
         caveat = f"Compare its batches with those of {name} once: keep whatever else {name} does."
         yield replace(make_cheaper(case, "collate", hot, evidence, better=cause), caveat=caveat)
     elif seen and seen[0].share >= STANDS_OUT and not seen[0].family.waits:

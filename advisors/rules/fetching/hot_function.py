@@ -50,7 +50,7 @@ from ...case.fetching import (
     sample_time_us,
 )
 from ...code.better_calls import Better, better_call
-from ...code.by_hand import grows, known_call, line_costs, make_cheaper, shaped
+from ...code.by_hand import at, grows, known_call, line_costs, make_cheaper, shaped
 from ...code.hot.functions import (
     LEAST_SAMPLES,
     STANDS_OUT,
@@ -127,7 +127,7 @@ def examine(case: Case) -> Outcomes:
     samples, idle = stage.samples if stage else 0, fetch_idle_share(case) or 0.0
     makes = part >= MAIN_PART and sample_us >= UNKNOWN_FROM_US and idle <= MOSTLY_WAITS
     if makes and not outcomes and samples < LEAST_SAMPLES:
-        few = f"too few stack samples ({samples})"
+        few = f"{samples} stack samples of fetch are too few to"
         yield Unmeasured(
             f"{few if samples else 'stacks were not recorded, which would'} tell what takes "
             f"{us(sample_us)} a sample: record for longer, or a run of a few seconds with "
@@ -154,12 +154,12 @@ def _out_of_loop(case: Case, found: InLoop) -> Advice:
     if method.name.endswith("__len__"):
         do = "ask for it once, before the loop; or count once, in __init__."
     left = 1 - method.high, 1 - method.low * OUT_SAVES
-    at = f" ({found.place})" if found.place else ""
-    return case.change(code=f"# By hand{at}: {do}\n#     {text}\n", compute=left).advise(
+    where = at(found.place)
+    return case.change(code=f"# By hand{where}: {do}\n#     {text}\n", compute=left).advise(
         f"Take this out of the loop: {text}",
         f"{method.name} takes {percent(of_all)} of all time, in the training process and outside "
-        f"next(), called from {found.caller or 'the loop'}: `{text}`{at}. Workers do not take that "
-        "over.",
+        f"next(), called from {found.caller or 'the loop'}: `{text}`{where}. Workers do not take "
+        "that over.",
         {"of all time": percent(of_all), "line": found.place},
         beside_loading=of_all,
     )
@@ -188,7 +188,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     best = next((hot for hot in seen if not hot.family.waits or hot.share >= KNOWN_FROM), None)
     if best and best.family.waits:
         yield Unmeasured(
-            f"{best.family.name} takes {percent(best.share)} of fetch, at {best.place}: that is "
+            f"{best.family.name} takes {percent(best.share)} of fetch{best.called_from}: that is "
             "waiting, which cannot be made faster, but which more workers, or threads inside "
             "__getitems__, can overlap"
         )

@@ -33,6 +33,9 @@ AT_FIRST, AT_FIRST_LATER = 6, 2
 EVERY = 16
 OWN_SHARE = 0.001
 OWN_SHARE_EPOCHS = 0.01  # an epoch's first batches show whether files are in the page cache
+# The sampled fetches whose samples are described, and the samples of each that are compared with
+# what their indices gave before.
+DESCRIBED, COMPARED = 2, 4
 # The samples at which descriptors and maps are searched, which takes about a millisecond.
 SCANS = (2, 16, 128)
 WRITE_EVERY_NS = 5_000_000_000
@@ -153,13 +156,13 @@ class FetchProbe:
         compared with what these gave before."""
         before = self._own_ns
         with self:
-            if self._taken < 2 and not self._later:
+            if self._taken < DESCRIBED and not self._later:
                 self.totals.fields = combined_fields(self.totals.fields, inspect_samples(samples))
             if type(samples) is list:
                 self.totals.add_made(
                     (index, digest_of_batch(sample, 3) >> 31)
                     for index, sample in zip(
-                        (plain_indices(drawn) or ())[:4], samples, strict=False
+                        (plain_indices(drawn) or ())[:COMPARED], samples, strict=False
                     )
                 )
         self.begin_ns += self._own_ns - before

@@ -483,7 +483,7 @@ test_without_stacks_it_is_silent_one_step_away = silent(
 @pytest.mark.parametrize("stacks", [{COPIED: 9}, {COPIED: 10, GETITEM: 10}])
 def test_few_samples_prove_nothing(tmp_path: Path, stacks: dict[str, int]) -> None:
     reason = unmeasured(NAME, seen(case(tmp_path), *stacks.items()))
-    assert f"too few stack samples ({sum(stacks.values())}) tell" in reason
+    assert f"{sum(stacks.values())} stack samples of fetch are too few to tell" in reason
 
 
 def test_names_of_a_run_stay_in_their_comment(tmp_path: Path) -> None:
