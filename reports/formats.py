@@ -1,8 +1,6 @@
 """The formats by name, as the command line has them: what each makes of a report, and how it
 reaches a file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

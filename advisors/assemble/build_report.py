@@ -1,7 +1,5 @@
 """From a `Run` to a `Report`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """Applies every rule to a loader and makes a plan of what they find."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,8 +1,6 @@
 """What a loader's waiting is made of: the lines and calls that cost most, with or without a known
 remedy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from ...profiler.base.metadata import clean

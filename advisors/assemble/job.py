@@ -1,8 +1,6 @@
 """A job of several ranks as one report: one section per loader, of one rank, with what all ranks
 show."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Makes the case of one loader: everything the rules may look at."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run

@@ -1,8 +1,6 @@
 """From a list of advice to a plan: what to do first, what the steps gain together, what is left
 out, where to stop."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ batches take, and if as many workers are at it as one batch takes steps to make.
 epochs are added, unless workers stay.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

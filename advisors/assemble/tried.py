@@ -1,7 +1,5 @@
 """What tuning measured, next to what was predicted."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from ...profiler.store.run.tuning import Three, Tried, Tuned, changed

@@ -1,7 +1,5 @@
 """Pieces of code as text: names that may stand in it, values, and the imports it needs."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import keyword

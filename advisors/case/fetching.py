@@ -1,8 +1,6 @@
 """What fetching costs and what it waits for: figures that the rules about access to the data
 share."""
 
-from __future__ import annotations
-
 from ...profiler.store.inspection import Attribute, Part
 from ..schema.evidence import size
 from .case import Case
@@ -62,6 +60,16 @@ def makes_the_same(case: Case) -> bool:
     """Whether all samples that were made again, in a later epoch, were seen to be the same."""
     looks = case.loader.looks
     return looks.again >= MADE_AGAIN and looks.same == looks.again
+
+
+def room_of(case: Case) -> tuple[float, str]:
+    """Memory that is left: of the container's limit if that is below the machine's, else of the
+    machine's."""
+    limit, peak = case.system.cgroup_mem_limit_bytes, case.system.cgroup_mem_peak_bytes
+    left = case.system.mem_available_min_bytes
+    if limit and peak is not None and (left is None or limit - peak < left):
+        return max(1.0, float(limit - peak)), "the container's memory"
+    return float(left or 0), "the machine's memory"
 
 
 def core_wait_share(case: Case) -> float:

@@ -3,8 +3,6 @@
 All are read off one case. None means that it was not measured.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ looked for where nothing more exact is known: no row of `hot/function_kinds.py`,
 `shapes.py`. What is left of the line's time depends on sizes, so the ranges are wide.
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Advice about a line that costs, and that a person has to change."""
 
-from __future__ import annotations
-
 import textwrap
 from itertools import pairwise
 from typing import Any
@@ -11,17 +9,24 @@ import numpy as np
 from ...profiler.base.metadata import clean
 from ..case.advice import Advice
 from ..case.case import Case
-from ..case.fetching import makes_the_same
-from ..schema.evidence import Evidence, percent, us
+from ..case.code_text import Source
+from ..case.fetching import makes_the_same, room_of, sample_bytes
+from ..schema.evidence import Evidence, percent, size, us
 from ..stacks.stage_parts import Part
+from .batched.drawn import own_collate
 from .better_calls import Better, better_call
 from .hot.kind import Hot
 from .hot.own_lines import OwnLine
+from .loader_code import loader_code
+from .loader_form import form_of
 from .shapes import ONE_BY_ONE, Shape
+from .template import code_from
 
 # What is done in advance saves nearly all of a line, and most of what stands around it: in 20
 # cases of the casebook, the engineer's fix left a median of 4 % of the stage.
 SAVES = 0.9
+# Samples that are kept take at most this part of the memory that is left, and µs each.
+KEPT_OF_ROOM, KEPT_US = 0.5, (0.1, 1.0)
 # Of what each epoch makes the same of.
 OR_ONCE = ", or do it once in advance"
 AVOID = "do this once before training and keep the result, avoid it, or make it cheaper."
@@ -80,6 +85,9 @@ def make_cheaper(
         title, do, why, left = better.title, better.do, "", better.remains(share)
         title += OR_ONCE * (again and "once" not in title)
     elif again:
+        kept = kept_samples(case, costs, evidence, text) if stage == "fetch" else None
+        if kept:
+            return kept
         title = "Do this once in advance, not in each epoch"
         do = "keep the result, in memory or in a file for each sample, and read that instead."
         why, left = ", and each epoch makes the same of it", (0.0, left[1])
@@ -90,6 +98,27 @@ def make_cheaper(
         f"{costs}{why}.",
         {f"part of {stage}": percent(share.mid), **evidence, "line": line.place},
         by_hand=better is None and not again,
+    )
+
+
+def kept_samples(case: Case, why: str, evidence: Evidence, what: str) -> Advice | None:
+    """To keep all samples in memory, if each epoch makes the same ones, they fit, and no collate
+    function of the user's might change them; None otherwise."""
+    all_bytes = (sample_bytes(case) or 0.0) * (case.dataset_len or 0)
+    free, where = room_of(case)
+    fits = 0 < all_bytes <= KEPT_OF_ROOM * free and makes_the_same(case)
+    if not fits or own_collate(case) or form_of(case).by_hand:
+        return None
+    call = loader_code(case, dataset=Source("KeptSamples(dataset)"), num_workers=0)
+    rows = (case.report.samples or 0) / max(1, case.report.batches)
+    low, high = (each * rows for each in KEPT_US)
+    code = code_from("once", "KeptSamples", then=f"{call}\n")
+    return case.change(code=code, num_workers=0, fetch_us=(low, high)).advise(
+        f"Make each sample once, and keep it in memory: {what}",
+        f"{why}, and each epoch makes the same of it. All samples come to about {size(all_bytes)}, "
+        f"and {size(free)} of {where} are free. The first epoch still makes them.",
+        evidence,
+        caveat="The loop must not change the data set between epochs, as a curriculum does.",
     )
 
 

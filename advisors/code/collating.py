@@ -1,7 +1,5 @@
 """Whether a line of a collate function works for each sample by itself."""
 
-from __future__ import annotations
-
 import ast
 
 from .method import Method, bound_by, called, calls_in, draws, names_of, read_by

@@ -3,8 +3,6 @@
 A change without an option is described, with the place where it can be made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,8 +1,6 @@
 """Pieces of code for a user's own pipeline, put together from what was seen of its data set and its
 batches."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A call is the one that made the user's loader (see `loader_form`), with changes.
 known in full, the code is a comment that names what to change in the user's own call.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..case.case import Case

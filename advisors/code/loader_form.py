@@ -1,8 +1,6 @@
 """How the user made a loader, as far as its recorded configuration tells: the one description all
 pasted code is of."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any

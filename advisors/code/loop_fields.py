@@ -1,7 +1,5 @@
 """Which fields of a batch a training loop reads, by the source of its `for` statement."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable, Sequence

@@ -1,8 +1,6 @@
 """A method that gives samples, as its source was recorded: its statements, and what in it differs
 from sample to sample."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter

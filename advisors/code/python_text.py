@@ -1,8 +1,6 @@
 """Python source as a text and its tree: where a node stands, and pieces of text put in its place.
 What is not replaced stays as it is."""
 
-from __future__ import annotations
-
 import ast
 import re
 import textwrap

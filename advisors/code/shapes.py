@@ -2,8 +2,6 @@
 called: that its result is the same for every sample, that it searches, goes through values one by
 one, makes more than is used, or is not needed at all."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable, Mapping

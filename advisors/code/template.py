@@ -1,7 +1,5 @@
 """Text of code to paste, taken from the modules in `templates/`, which say how they are written."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

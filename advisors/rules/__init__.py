@@ -10,8 +10,6 @@ change, when not to. `examine` is a pure function of the case. It yields nothing
 nothing to say.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Frozen dataclasses to JSON and back, checked against their type hints. A round trip is exact."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from typing import Any, TypeVar

@@ -3,8 +3,6 @@
 A rule makes them by unit: `us(3400.0)` reads "3.40 ms". What was not measured makes no figure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial

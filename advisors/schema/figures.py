@@ -1,7 +1,5 @@
 """Figures as people read them: three significant digits, a unit, thousands separated."""
 
-from __future__ import annotations
-
 
 def duration(seconds: float) -> str:
     """'27 µs', '1.32 ms', '4.10 s', '12 min 5 s', '3 h 20 min': three significant digits below a

@@ -1,7 +1,5 @@
 """A figure with its range."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """What a report says of a job's ranks, as frozen values with their units in their names."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What a report says of settings that were tried during training."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import log
 

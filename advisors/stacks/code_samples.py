@@ -4,8 +4,6 @@ over all bursts.
 Samples of main inside and outside `next()` count for every loader that was in use at the time.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field

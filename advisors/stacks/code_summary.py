@@ -1,8 +1,6 @@
 """The functions that take the time: stack samples merged by stage, and callables of transform
 chains."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ folder below `site-packages` ("PIL", "numpy"), a module of the standard library 
 ("json", "zipfile").
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from dataclasses import dataclass

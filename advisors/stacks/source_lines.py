@@ -5,8 +5,6 @@ read only on the machine that recorded the run, and only if it has not changed s
 began.
 """
 
-from __future__ import annotations
-
 import ast
 import linecache
 import stat

@@ -1,7 +1,5 @@
 """A stage's stack samples divided among the user's own lines and the calls that have none."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import chain

@@ -4,8 +4,6 @@ A loop's steps come in runs of alike batches, so the uncertainty is taken betwee
 between batches.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

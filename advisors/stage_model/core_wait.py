@@ -5,8 +5,6 @@ Linux counts it for each thread (schedstat); the sampler reads it for the main t
 process, which is the one that fetches and collates.
 """
 
-from __future__ import annotations
-
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from .process_rows import grown, process_rows
 

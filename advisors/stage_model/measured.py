@@ -1,7 +1,5 @@
 """What columns hold of what was measured: a negative value stands for "not measured"."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...profiler.base.arrays import Array

@@ -1,8 +1,6 @@
 """What other programs take of the CPUs that a training process may use: workers would have to share
 those with them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...profiler.base.arrays import Floats

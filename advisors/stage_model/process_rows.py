@@ -1,7 +1,5 @@
 """Which rows of the process lane are of a training process, or of the workers of one loader."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...profiler.base.arrays import Rows

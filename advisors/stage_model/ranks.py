@@ -5,8 +5,6 @@ the others come to the collective operation in time and wait there, inside their
 rank is the one that waits for data the most, never one that is seen waiting in an all-reduce.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 

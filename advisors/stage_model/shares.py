@@ -1,7 +1,5 @@
 """Which part of a loop's time loading cost, and which part passed while batches were ready."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from ...profiler.base.arrays import Array

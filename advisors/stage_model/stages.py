@@ -1,8 +1,6 @@
 """Stage statistics: how long each stage of a batch takes, and its share of the training loop's
 time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The host while the run was recorded: what the system sampler saw, in a few figures."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any

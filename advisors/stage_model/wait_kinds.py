@@ -1,8 +1,6 @@
 """What making batches waits for, by the samples of a run's bursts: whether waits overlap with those
 of other workers."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ that batch then. What lies before its fetching began is time in which the worker
 earlier batches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -5,8 +5,6 @@ so with workers only the workers are counted. Samples are about a second apart, 
 epoch are right within one sample.
 """
 
-from __future__ import annotations
-
 from math import inf
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The files and containers of a loader's data set, and its total size."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...profiler.store.inspection import Part

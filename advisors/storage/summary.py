@@ -8,8 +8,6 @@ COPY_BYTES_PER_US, both measured on two cores of a cloud machine (x86-64, ext4 a
 time of fetch. Decoding is the rest of the CPU time.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

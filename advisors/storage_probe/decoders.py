@@ -1,7 +1,5 @@
 """Turns a file's bytes into a sample, by the file's suffix, as most data sets do."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from importlib import import_module

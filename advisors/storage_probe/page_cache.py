@@ -1,7 +1,5 @@
 """Drops files from the page cache without root, and checks that they are gone."""
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import os

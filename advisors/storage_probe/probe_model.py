@@ -3,8 +3,6 @@
 Rates are of one process that only loads. A figure that was not measured is None, with a reason.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

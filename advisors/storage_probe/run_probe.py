@@ -1,7 +1,5 @@
 """Runs a probe from beginning to end, within its bounds."""
 
-from __future__ import annotations
-
 import math
 import os
 import random

@@ -1,7 +1,5 @@
 """A temporary folder that is removed when the probe ends, also by a signal other than SIGKILL."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -3,8 +3,6 @@
 Nothing is written, symbolic links are not followed, and hidden names are left out.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """The result in two or three sentences: what reading is worth, and the best layout of each form."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from ..schema.figures import percent, size, times

@@ -4,8 +4,6 @@
 `benchmarks/known_residuals.py` what part of a range is enough (NARROWED).
 """
 
-from __future__ import annotations
-
 import math
 
 from ...profiler.base.arrays import Floats

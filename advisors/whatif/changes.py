@@ -1,8 +1,6 @@
 """The changes a prediction can be asked for, checked, combined, and the plans they make of a
 workload."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Mapping

@@ -6,8 +6,6 @@ server, quiet, Linux, Python 3.11, torch 2.13, 2026-11-23). RESUME_NS, TASK_HOP_
 page-locked copies are estimates, as there was no device.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

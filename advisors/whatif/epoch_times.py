@@ -1,8 +1,6 @@
 """Costs that come once an epoch: starting and ending workers, drawing a permutation, cold
 workers."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...profiler.base.arrays import Ints, Mask

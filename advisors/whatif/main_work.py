@@ -1,7 +1,5 @@
 """What the training process does for loading and computing, beyond the recorded stages."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...profiler.base.arrays import Floats

@@ -1,7 +1,5 @@
 """Simulates a plan: what each batch costs under it, and the resulting time a batch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

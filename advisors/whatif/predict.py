@@ -1,7 +1,5 @@
 """Predicts what a change would do to the training loop."""
 
-from __future__ import annotations
-
 import math
 import os
 from dataclasses import replace

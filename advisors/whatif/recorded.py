@@ -1,7 +1,5 @@
 """Which recorded batches show how the loop runs: steady ones, and those that begin an epoch."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...profiler.base.arrays import Floats, Ints, Mask

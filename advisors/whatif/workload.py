@@ -1,7 +1,5 @@
 """The input of the simulation: a loader's loop as it was measured, and plans to change it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -6,8 +6,6 @@ verdict's is: a loop's steps come in runs of alike batches. It covers the variat
 runs, not what differs from one run to the next (a warm page cache, another user on the machine).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from typing import Literal

@@ -1,7 +1,5 @@
 """What to change, as cards; what tuning found; and what would not help."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...advisors.schema.report_model import LoaderReport, Recommendation

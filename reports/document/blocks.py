@@ -1,7 +1,5 @@
 """The blocks that documents are made of. Every format draws each kind, or skips it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple

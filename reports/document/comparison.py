@@ -1,7 +1,5 @@
 """A comparison of two runs as sections of blocks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...profiler.base.metadata import clean

@@ -1,7 +1,5 @@
 """What goes on inside fetching: the hottest functions and what is read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...advisors.schema.report_model import (

@@ -1,7 +1,5 @@
 """What `doctor`, `rules`, `list` and `demo` print."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath

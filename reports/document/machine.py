@@ -1,8 +1,6 @@
 """What a machine must have for a loader to be no limit, as a table; and what a probe of its storage
 found: a table, what it comes to in plain sentences, and what was not tried."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

@@ -1,8 +1,6 @@
 """A report as sections of blocks: each loader, the one that costs most first, then the machine. Of
 many loaders a table comes first, and those that are alike are described once."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Where each batch's time goes, and where waiting came from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

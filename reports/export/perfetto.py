@@ -4,8 +4,6 @@ The format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0
 Event Format").
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,8 +1,6 @@
 """What was recorded as Parquet tables for pandas, polars or DuckDB: a row a batch, an epoch, a
 sample of the system."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterable
 from typing import Any

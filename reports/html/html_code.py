@@ -1,8 +1,6 @@
 """Where the time goes inside each stage, for the HTML report: a flame graph with a stage switch,
 and tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

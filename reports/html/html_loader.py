@@ -1,7 +1,5 @@
 """The plots of one loader: its time line, and how it went over the run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

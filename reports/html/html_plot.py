@@ -9,8 +9,6 @@ Its traces are bars where the layout names `rows`, boxes of a flame graph where 
 `style.css`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

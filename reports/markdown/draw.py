@@ -1,8 +1,6 @@
 """Draws blocks as Markdown for a GitHub issue or a CI comment: tables, fenced code, and no text
 that is obeyed; and the report, of a size that GitHub takes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 

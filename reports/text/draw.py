@@ -1,7 +1,5 @@
 """Draws blocks for a terminal: as wide as it is, code whole, and nothing in a text is markup."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterable, Iterator, Sequence
 

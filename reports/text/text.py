@@ -5,8 +5,6 @@ What is brief fits the lines it is given: first the table of stages goes, then t
 named instead.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

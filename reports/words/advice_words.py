@@ -1,8 +1,6 @@
 """The effect of advice in words, and the plan: what each step is, what steps come to together, what
 is left out and why, and what may help."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ...advisors.schema.figures import times

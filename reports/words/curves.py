@@ -1,7 +1,5 @@
 """What the system sampler saw of a host, as curves over time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """What each stage is, in a few words, and in what order and groups a reader meets them."""
 
-from __future__ import annotations
-
 # Stage → (shown as, what it is).
 GLOSSES: dict[str, tuple[str, str]] = {
     "wait": ("wait", "inside next()"),

@@ -1,8 +1,6 @@
 """What a loader's waiting is made of, and what goes on inside the stages: what stacks and probes
 rest on, and what they lack."""
 
-from __future__ import annotations
-
 from ...advisors.case.workers import WAITS_FOR
 from ...advisors.schema.report_model import (
     Code,

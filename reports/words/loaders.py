@@ -1,8 +1,6 @@
 """A loader in words: what it is for, where and how its run went, which recorded loader a report is
 about; and the same loader over the ranks of a job."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 from ...advisors.code.dialects import NAMES

@@ -1,7 +1,5 @@
 """The sentences about a loader and about recording it."""
 
-from __future__ import annotations
-
 from ...advisors.schema.report_model import LoaderReport, Overhead
 from ...profiler.base.metadata import clean
 from .advice_words import effect_text, may_help

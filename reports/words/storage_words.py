@@ -1,7 +1,5 @@
 """What is read from where, in plain words and as rows of ready texts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 

@@ -1,7 +1,5 @@
 """The machine in words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...advisors.schema.report_model import GpuSummary, SystemSummary

@@ -1,8 +1,6 @@
 """A window of batches as slices of time on tracks: the training process, each worker, the pin
 thread, the device."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """What tuning found and tried, in words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...advisors.assemble.tried import tuning_of

@@ -1,7 +1,5 @@
 """Figures as people read them, and the reasons where there is none."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from ...advisors.schema import figures

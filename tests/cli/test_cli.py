@@ -1,7 +1,5 @@
 """The command line: what it prints, what it returns, and that it never shows a traceback."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from typing import Any

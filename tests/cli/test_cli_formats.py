@@ -1,7 +1,5 @@
 """The formats on the command line: into files, into pipes, and each failure in one sentence."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is no run, or no terminal, for every verb: one sentence that says what it is, exit code 2."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

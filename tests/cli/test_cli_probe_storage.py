@@ -1,7 +1,5 @@
 """`loaderscope probe-storage`: what it prints and returns, and that it leaves nothing behind."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

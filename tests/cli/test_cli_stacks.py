@@ -1,7 +1,5 @@
 """`loaderscope stacks` on runs that ended; on live ones: tests/integration/test_stacks.py."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

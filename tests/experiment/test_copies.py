@@ -1,7 +1,5 @@
 """Copies of a project: what is in them, and that nothing reaches the original."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

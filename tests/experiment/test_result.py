@@ -1,7 +1,5 @@
 """The factor from pairs of windows, how often its range is wrong; what a trial found, as one line."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

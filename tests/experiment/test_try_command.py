@@ -1,7 +1,5 @@
 """`loaderscope try` with scripts: what it finds, leaves behind, and says where it cannot."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

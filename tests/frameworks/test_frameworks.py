@@ -1,7 +1,5 @@
 """Each framework for real: what is recorded, how it is called, and the same result as without."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect

@@ -1,7 +1,5 @@
 """Live figures of one training, read back by each library's own means."""
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Iterator

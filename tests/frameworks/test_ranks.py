@@ -1,7 +1,5 @@
 """Two ranks of every launcher; two nodes that share a folder whose views are old and unmappable."""
 
-from __future__ import annotations
-
 import ctypes.util
 import mmap
 import os

@@ -2,8 +2,6 @@
 runs agree on is judged. What differs is watched again, twice: shown once in three it is a warning, and
 a failure under HARMLESS_STRICT=1; shown again it fails."""
 
-from __future__ import annotations
-
 import os
 import warnings
 import zlib

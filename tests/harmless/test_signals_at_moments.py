@@ -1,8 +1,6 @@
 """What a signal's handler raises arrives, at whatever moment the signal comes: at points of the first
 half second, and at random; HARMLESS_SEED=N draws others. When all have ended, nothing of ours goes on."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

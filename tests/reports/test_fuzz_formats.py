@@ -6,8 +6,6 @@ More, in every format: LOADERSCOPE_FUZZ=5000 pytest tests/reports/test_fuzz_form
 that fails is `damaged(files, SEED)`.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

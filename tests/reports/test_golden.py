@@ -3,8 +3,6 @@
 To accept a change: LOADERSCOPE_UPDATE_GOLDEN=1 pytest tests/reports/test_golden.py
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One figure, one truth: a lint over many reports finds no statements that contradict."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from random import Random

@@ -1,7 +1,5 @@
 """What the screens say of a run, against runs whose truth is known."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

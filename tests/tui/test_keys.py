@@ -1,7 +1,5 @@
 """Every key does what help says it does, on a dashboard of a fixed run."""
 
-from __future__ import annotations
-
 import platform
 import shutil
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The reading thread: bursts, failures, and no more work than there is news."""
 
-from __future__ import annotations
-
 import threading
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Screens of a fixed run. To accept a change: LOADERSCOPE_UPDATE_GOLDEN=1 pytest tests/tui"""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from dataclasses import replace

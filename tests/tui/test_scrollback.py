@@ -1,7 +1,5 @@
 """What is drawn of a script's output, and of courses of values."""
 
-from __future__ import annotations
-
 import pytest
 
 from loaderscope.reports.words.curves import resampled

@@ -1,7 +1,5 @@
 """The screen of trials: what it shows, and what its keys ask for."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which steps of a window count; what is certain of rates that take turns; what is tried, and first."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """`loaderscope tune` and tuning in the code: the program as it is, its exit code, what it is told."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What tuning wrote down, read again: the trials beside the advice, and what to write."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

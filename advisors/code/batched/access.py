@@ -4,8 +4,6 @@
 is code for a whole batch. Any operation that is not listed here raises NotArrays.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 from collections.abc import Iterable, Mapping

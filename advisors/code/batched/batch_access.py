@@ -4,8 +4,6 @@ Each access gives exactly what `default_collate` makes of the single samples: th
 (a sample's tuple becomes a list), the same types, the same values.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from ....profiler.store.inspection import Attribute, Part

@@ -1,7 +1,5 @@
 """The batches a loader draws, as code, for a data set that is asked for whole batches."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,8 +1,6 @@
 """The batched form of a loader: complete code, to be pasted after the definition of its data
 set."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Data sets of the `datasets` library: they know batches, but a DataLoader asks them for rows."""
 
-from __future__ import annotations
-
 from ...case.case import Case
 from ..loader_form import drawing_sampler, form_of
 from .drawn import batches_code, whole_epochs

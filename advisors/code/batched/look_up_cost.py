@@ -1,7 +1,5 @@
 """What one lookup of a whole batch costs, from its rows, leaves and bytes."""
 
-from __future__ import annotations
-
 # One lookup of a batch, µs: (low, high) a leaf, a row and leaf, GB/s of the copy. docs/causes.md,
 # "Four workloads": 3.4 µs for 100 rows of a small tensor, 39 µs for 100 rows of 33 values out of
 # five million (each row a cache miss). Within whole loops, 17 rows took about 4 µs for two leaves

@@ -1,7 +1,5 @@
 """Constants in a method's source: subscripts, keys, dtypes. A computed one raises NotArrays."""
 
-from __future__ import annotations
-
 import ast
 import math
 from typing import Any

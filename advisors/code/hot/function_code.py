@@ -1,7 +1,5 @@
 """Code that replaces a known slow function, written for a loader's data set."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from ....profiler.base.metadata import clean

@@ -1,7 +1,5 @@
 """Finds known slow functions in the stacks of a stage, and what else stands out there."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator

@@ -1,8 +1,6 @@
 """What the loop runs of the loader's own parts outside `next()`: a data set that it shuffles
 between epochs, a length that is counted at each step."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from ....profiler.record.inspect.uses import place_of

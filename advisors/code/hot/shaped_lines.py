@@ -1,8 +1,6 @@
 """Lines of the user's of which their source says what is wrong, or for which a better call is
 known."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """A container that is opened for each sample: opened once in each worker instead, and kept."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ them.
 Pasted code works on a copy of the data set, so that the one at hand stays as it is.
 """
 
-from __future__ import annotations
-
 import re
 
 from ....profiler.store.inspection import Attribute, Part

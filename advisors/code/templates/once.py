@@ -14,3 +14,18 @@ def store(make, length, target):
     for index in range(length):
         rows[index] = make(index)
     rows.flush()
+
+
+class KeptSamples:
+    """The samples of a data set, each made once and kept in memory."""
+
+    def __init__(self, dataset):
+        self.dataset, self.kept = dataset, {}
+
+    def __len__(self):
+        return len(self.dataset)
+
+    def __getitem__(self, index):
+        if index not in self.kept:
+            self.kept[index] = self.dataset[index]
+        return self.kept[index]

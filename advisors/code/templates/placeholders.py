@@ -1,7 +1,5 @@
 """Names in templates in place of which something is put in: functions, expressions, statements."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

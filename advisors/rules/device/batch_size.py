@@ -19,8 +19,6 @@ When not to
     much longer.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ...case.advice import Outcomes, Unmeasured

@@ -25,8 +25,6 @@ When not to
     (see pin-memory).
 """
 
-from __future__ import annotations
-
 from ...case.advice import Outcomes, Unmeasured
 from ...case.case import Case
 from ...case.workers import per_batch

@@ -18,8 +18,6 @@ When not to
     are no longer k/255, and this rule is silent: move the normalising to the device by hand.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -20,8 +20,6 @@ When not to
     then. If batches are ready at once, there is little to gain, and this rule is silent.
 """
 
-from __future__ import annotations
-
 from ...case.advice import Outcomes
 from ...case.case import Case
 from ...schema.evidence import percent, us

@@ -19,8 +19,6 @@ When not to
     two.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ...case.advice import SAME, Outcomes, Unmeasured

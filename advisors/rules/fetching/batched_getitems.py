@@ -26,8 +26,6 @@ When not to
     run once per sample, so nothing is said of data sets that call them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ....profiler.store.inspection import Part

@@ -22,8 +22,6 @@ When not to
     random and give the batches more shapes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

@@ -34,8 +34,6 @@ When not to
     overlap it.
 """
 
-from __future__ import annotations
-
 from ....profiler.base.metadata import clean
 from ...case.advice import Advice, Outcome, Outcomes, Unmeasured
 from ...case.case import Case
@@ -50,7 +48,7 @@ from ...case.fetching import (
     sample_time_us,
 )
 from ...code.better_calls import Better, better_call
-from ...code.by_hand import at, grows, known_call, line_costs, make_cheaper, shaped
+from ...code.by_hand import at, grows, kept_samples, known_call, line_costs, make_cheaper, shaped
 from ...code.hot.functions import (
     LEAST_SAMPLES,
     STANDS_OUT,
@@ -90,6 +88,8 @@ SEEN_PART = 0.2
 KNOWN_FROM = 0.2
 # Fetching that waits for this part of its time is overlapped by workers, not made cheaper.
 MOSTLY_WAITS = 0.5
+# Known functions that make what one sample is, and nothing that others share.
+MADE = ("jpeg", "jpeg-small", "png", "picture", "resize", "tokens", "sound")
 # What of the loader's parts the loop runs need not be free.
 OUT_SAVES = 0.5
 # A line that takes this part of what its function takes is named in its place.
@@ -274,6 +274,11 @@ def _known(
     if hot.family.once and drawn and drawn.augments:
         return make_cheaper(case, "fetch", drawn, _sampled(stage, drawn.share), better=AUGMENTS)
     share = _sampled(stage, Range(hot.low, hot.share, hot.high))
+    if hot.family.key in MADE:
+        why = f"{percent(hot.share)} of fetch goes into {hot.family.name}{hot.called_from}"
+        kept = kept_samples(case, why, share, clean(hot.text or hot.family.name, 80))
+        if kept:
+            return kept
     return known_call(case, "fetch", hot, sample_us, share)
 
 

@@ -23,8 +23,6 @@ When not to
     decoding takes the time.
 """
 
-from __future__ import annotations
-
 from statistics import median
 
 from ...case.advice import Outcomes, Unmeasured

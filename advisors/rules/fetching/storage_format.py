@@ -25,8 +25,6 @@ When not to
     rank. `loaderscope probe-storage` tries it on some files.
 """
 
-from __future__ import annotations
-
 from ...case.advice import Advice, Outcomes, Unmeasured
 from ...case.case import Case
 from ...case.fetching import MAIN_PART, core_wait_share, fetch_share, file_suffix

@@ -22,8 +22,6 @@ When not to
     Hugging Face's own IterableDataset by files.
 """
 
-from __future__ import annotations
-
 from ...case.advice import Outcomes
 from ...case.case import Case
 from ...code.loader_form import framework_of

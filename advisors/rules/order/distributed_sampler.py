@@ -18,8 +18,6 @@ When not to
     sampler and call set_epoch themselves. The samples drawn then show it, and this rule is silent.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ....profiler.store.run.run import LoaderRun

@@ -19,8 +19,6 @@ When not to
     (saving, evaluating) looks the same from outside: check whether yours does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from statistics import median
 

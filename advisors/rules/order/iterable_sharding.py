@@ -21,8 +21,6 @@ When not to
     is then silent. Several ranks need dividing as well.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter, defaultdict

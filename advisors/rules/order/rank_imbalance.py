@@ -19,8 +19,6 @@ When not to
     another's, and this rule is silent.
 """
 
-from __future__ import annotations
-
 from ...case.advice import Outcomes
 from ...case.case import Case
 from ...schema.evidence import figure, us

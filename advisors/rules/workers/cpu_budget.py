@@ -20,8 +20,6 @@ When not to
     num-workers says how many.
 """
 
-from __future__ import annotations
-
 import math
 
 from ...case.advice import Outcomes, smallest

@@ -18,8 +18,6 @@ When not to
     always busy gain nothing.
 """
 
-from __future__ import annotations
-
 import re
 
 from ...case.advice import Outcomes

@@ -19,8 +19,6 @@ When not to
     A single batch drawn now and then, to look at it or to warm up, does no harm.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ....profiler.store.run.epoch_ends import rebuilt

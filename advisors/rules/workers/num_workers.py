@@ -26,8 +26,6 @@ When not to
     to move it in the training process, the code opens it again in each worker.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

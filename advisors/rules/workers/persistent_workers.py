@@ -18,8 +18,6 @@ When not to
     keep their memory while another loader runs.
 """
 
-from __future__ import annotations
-
 from ....profiler.store.run.epoch_ends import rebuilt
 from ...case.advice import Outcomes
 from ...case.case import Case

@@ -18,8 +18,6 @@ When not to
     of them do not fit.
 """
 
-from __future__ import annotations
-
 from ...case.advice import Outcomes, smallest
 from ...case.case import Case
 from ...case.workers import ALWAYS_BUSY, fetch_times, slow_batches, workers_busy

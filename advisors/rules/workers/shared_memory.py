@@ -20,8 +20,6 @@ When not to
     killed.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ...case.advice import Outcomes

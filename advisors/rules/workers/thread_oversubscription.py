@@ -21,8 +21,6 @@ When not to
     training.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...case.advice import Outcomes

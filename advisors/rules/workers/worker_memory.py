@@ -21,8 +21,6 @@ When not to
     shared memory for every process that uses it and shows neither: look at USS or PSS.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +30,7 @@ from ....profiler.store.inspection import Part
 from ....profiler.store.lanes.columns import Columns
 from ...case.advice import Outcomes, Unmeasured
 from ...case.case import Case
+from ...case.fetching import room_of
 from ...case.workers import worker_rows
 from ...code.inputs import heavy_attributes
 from ...code.loader_code import loader_code
@@ -72,7 +71,7 @@ def examine(case: Case) -> Outcomes:
         return
     # Workers started anew each epoch grow one after another: no more than exist at a time.
     worst, workers = max(found), min(len(found), case.num_workers)
-    room, where = _room(case)
+    room, where = room_of(case)
     heavy = heavy_attributes(case.dataset or Part(), HEAVY_BYTES, LONG)
     lists = [held for held in heavy if held.attribute.kind not in ("ndarray", "dataframe")]
     if not lists and max(each.lived for each in found) < WARM_S:
@@ -135,13 +134,3 @@ def _growth(process: Columns, rows: Rows) -> Growth | None:
     rising = np.mean(np.diff(used) >= 0) >= MONOTONE
     grows = rising and found.slope >= LEAST_SLOPE and found.grown >= LEAST_GROWTH
     return found if grows else None
-
-
-def _room(case: Case) -> tuple[float, str]:
-    """What is left: of the container's limit if that is below the machine's memory, else of the
-    machine's memory."""
-    limit, peak = case.system.cgroup_mem_limit_bytes, case.system.cgroup_mem_peak_bytes
-    left = case.system.mem_available_min_bytes
-    if limit and peak is not None and (left is None or limit - peak < left):
-        return max(1.0, float(limit - peak)), "the container's memory"
-    return float(left or 0), "the machine's memory"

@@ -20,8 +20,6 @@ When not to
     is no longer Python's default.
 """
 
-from __future__ import annotations
-
 from ....profiler.store.inspection import Attribute
 from ...case.advice import Outcomes, Unmeasured
 from ...case.case import Case

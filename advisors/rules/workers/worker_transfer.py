@@ -26,8 +26,6 @@ When not to
     nothing promises it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ....profiler.base.metadata import clean

@@ -53,7 +53,7 @@ class PathSums:
         for path in paths:
             self._count(path)
         self._totals.different += len({*paths})
-        self._totals.directories = len(self._directories)
+        self._totals.directories = max(self._totals.directories, len(self._directories))
         self._sizes(paths)
         self._containers(paths, samples)
         return len(paths)

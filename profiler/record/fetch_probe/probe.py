@@ -18,7 +18,7 @@ from ...base.atomic_write import write_atomically
 from ...base.clock import now_ns
 from ...guard.error_origin import forgiving, is_ours
 from ...store.probe_totals import ProbeTotals, read_fetches
-from ...store.sampled_fetches import MAX_EPOCHS, SampledFetches, combined_fields
+from ...store.sampled_fetches import MAX_EPOCHS, combined_fields
 from ..inspect.digests import digest_of_batch, plain_indices
 from ..inspect.inspect_samples import inspect_samples, tell_samples
 from . import opens
@@ -33,9 +33,9 @@ AT_FIRST, AT_FIRST_LATER = 6, 2
 EVERY = 16
 OWN_SHARE = 0.001
 OWN_SHARE_EPOCHS = 0.01  # an epoch's first batches show whether files are in the page cache
-# The sampled fetches whose samples are described, and the samples of each that are compared with
-# what their indices gave before.
-DESCRIBED, COMPARED = 2, 4
+# The sampled fetches whose samples are described, the samples of each that are compared with what
+# their indices gave before, and how many of these are enough.
+DESCRIBED, COMPARED, ENOUGH = 2, 4, 16
 # The samples at which descriptors and maps are searched, which takes about a millisecond.
 SCANS = (2, 16, 128)
 WRITE_EVERY_NS = 5_000_000_000
@@ -62,8 +62,8 @@ class FetchProbe:
         self.epoch = epoch
         self._in_worker = in_worker
         self._later = epoch > 0 and in_worker
-        self._before: SampledFetches | None = None  # what the file held
         self.totals = ProbeTotals()
+        self.totals.add(read_fetches(file))
         self._run = str(file.parent.parent)
         self._paths = PathSums(self.totals, self._run)
         self._taken = 0
@@ -118,14 +118,22 @@ class FetchProbe:
     def _affords(self, share: float) -> bool:
         return self._own_ns <= (now_ns() - self._born_ns) * share
 
-    def begin_fetch(self, fetcher: Any, samples: int) -> bool:
-        """This fetcher is about to fetch a batch of so many samples. Whether that is sampled."""
-        if not self.wants() or not self.begin(samples):
+    def begin_fetch(self, fetcher: Any, samples: int, drawn: Any) -> bool:
+        """This fetcher is about to fetch a batch of so many samples, of these indices. Whether that
+        is sampled."""
+        if not (self.wants() or self._comes_again(drawn)) or not self.begin(samples):
             return False
         # Not where a profiler or tracer would list what describing calls.
         if not _traced():
             tell_samples(fetcher, self._describe)
         return True
+
+    def _comes_again(self, drawn: Any) -> bool:
+        """Whether it holds samples that are to be compared with what they were."""
+        with self:
+            if self.epoch and self.totals.again < ENOUGH and not self._off:
+                return not self.totals.made.keys().isdisjoint(plain_indices(drawn) or ())
+        return False
 
     def begin(self, samples: int) -> bool:
         """A batch is about to be fetched; False if it cannot be sampled now."""
@@ -159,11 +167,10 @@ class FetchProbe:
             if self._taken < DESCRIBED and not self._later:
                 self.totals.fields = combined_fields(self.totals.fields, inspect_samples(samples))
             if type(samples) is list:
+                pairs = zip(plain_indices(drawn) or (), samples, strict=False)
+                known = sorted(pairs, key=lambda pair: pair[0] not in self.totals.made)
                 self.totals.add_made(
-                    (index, digest_of_batch(sample, 3) >> 31)
-                    for index, sample in zip(
-                        (plain_indices(drawn) or ())[:COMPARED], samples, strict=False
-                    )
+                    (index, digest_of_batch(sample, 3) >> 31) for index, sample in known[:COMPARED]
                 )
         self.begin_ns += self._own_ns - before
 
@@ -251,20 +258,15 @@ class FetchProbe:
         return True
 
     def _write_if_due(self) -> None:
-        taken = self.totals.batches
+        taken = self._taken
         often = taken >= 4 or not self._later
         if (taken & (taken - 1) == 0 and often) or now_ns() - self._written_ns > WRITE_EVERY_NS:
             self._write()
 
     def _write(self) -> None:
-        if self._before is None:
-            self._before = read_fetches(self._file)
-        whole = ProbeTotals()
-        whole.add(self._before)
-        whole.add(self.totals.fetches())
         self._written_ns = now_ns()
         with forgiving(OSError):  # a full disk, a folder that is gone
-            write_atomically(self._file, whole.to_json())
+            write_atomically(self._file, self.totals.to_json())
             self._unwritten = 0
 
 

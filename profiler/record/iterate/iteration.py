@@ -181,7 +181,7 @@ class Iteration(BatchTimings):
         probe = self.recorder.fetch_probe
         if probe is not None:
             self._abandon_sample()
-            if probe.begin_fetch(iterator._dataset_fetcher, self.samples):
+            if probe.begin_fetch(iterator._dataset_fetcher, self.samples, index):
                 self.inside = probe
         if fetched_one_by_one(iterator._dataset, iterator._auto_collation):
             index = self.indices = with_stamps(index)

@@ -176,7 +176,7 @@ class _Timer:
             if self.probe is not None and self._fetcher is not None:
                 samples = torch_parts.samples_of(index, self.auto_collation)
                 self.probe.abandon()
-                self.probe.begin_fetch(self._fetcher(), samples)
+                self.probe.begin_fetch(self._fetcher(), samples, index)
             if self.one_by_one:
                 index = self.indices = fetchers.with_stamps(index)
             timings.t_cpu_fetch = thread_cpu_ns()

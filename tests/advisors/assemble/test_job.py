@@ -1,7 +1,5 @@
 """A job of several ranks: one section a loader, and the rank that holds the others up."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

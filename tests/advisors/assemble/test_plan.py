@@ -1,7 +1,5 @@
 """A plan: cheap steps first, predicted together, what excludes what, where to stop."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

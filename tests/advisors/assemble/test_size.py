@@ -1,7 +1,5 @@
 """What a machine needs for a loader to be no limit: the arithmetic, and that the model agrees."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Layouts give back exactly what was put into them; what cannot be stored or decoded is told."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

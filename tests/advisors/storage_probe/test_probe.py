@@ -1,7 +1,5 @@
 """Whole probes of small real data: true, within bounds, and without a trace."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """Rates, gains and sentences, from made-up passes; and passes that give time to each layout."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The temporary folder goes away, and its files are made cold for real."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Which files a probe is about, whatever the folder or the run holds, and the sample of them."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What changes do where a device works beside the program, worked out by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

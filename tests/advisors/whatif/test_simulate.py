@@ -1,7 +1,5 @@
 """The simulated DataLoader against loops that can be worked out by hand, times in ms; its costs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Looking at an object without its code, and without a trace."""
 
-from __future__ import annotations
-
 import gc
 import sys
 from typing import Any

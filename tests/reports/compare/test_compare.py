@@ -1,7 +1,5 @@
 """Comparing runs: known differences are found, and chance is not taken for one."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Functions, transforms and storage, as blocks and in words."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

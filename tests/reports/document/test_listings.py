@@ -1,7 +1,5 @@
 """What `doctor`, `list`, `rules`, `probe-storage` print: within the width, whole, and nothing is obeyed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Parquet: read back with pyarrow, the tables hold what was recorded."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The trace: checked against the documented event format, and against what was recorded."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The HTML report as text: whole, escaped, self-contained, its plots valid."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

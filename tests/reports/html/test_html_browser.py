@@ -1,7 +1,5 @@
 """The HTML report in Chromium: plots are drawn, nothing is fetched, axe-core finds no fault."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

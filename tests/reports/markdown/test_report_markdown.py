@@ -1,7 +1,5 @@
 """Markdown: read back by a CommonMark parser, so that a test sees what GitHub would show."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

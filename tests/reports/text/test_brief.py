@@ -1,7 +1,5 @@
 """The report in ten seconds: how many lines it may take, and what is left to `--full`."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

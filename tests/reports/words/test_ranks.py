@@ -1,7 +1,5 @@
 """What is said of a job's ranks, in every format that people read."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

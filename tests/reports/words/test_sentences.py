@@ -1,7 +1,5 @@
 """What is said of a loader, its findings and its advice, in words."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

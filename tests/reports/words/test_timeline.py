@@ -1,7 +1,5 @@
 """Where the device's work is drawn: beside the loop's, from lengths alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Looks at what may change; batches as values, random numbers drawn, what sources write to."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import random

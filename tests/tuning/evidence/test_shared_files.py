@@ -1,7 +1,5 @@
 """Workers forked beside a process that fetches by itself read the samples they are asked for."""
 
-from __future__ import annotations
-
 import gc
 import os
 import socket

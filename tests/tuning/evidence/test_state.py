@@ -1,7 +1,5 @@
 """Every change that objects' code could see is found, and none of their code runs."""
 
-from __future__ import annotations
-
 import collections
 import csv
 import functools

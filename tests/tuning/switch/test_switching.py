@@ -1,7 +1,5 @@
 """Settings change in mid-epoch; batches, their order and the training's random numbers do not."""
 
-from __future__ import annotations
-
 import gc
 import itertools
 import multiprocessing.connection

@@ -1,7 +1,5 @@
 """batch-size: tiny batches whose fixed costs outweigh their samples."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

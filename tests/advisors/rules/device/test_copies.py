@@ -1,8 +1,6 @@
 """h2d-copies: many small or blocking copies, pinning without effect. pin-memory: on for pageable
 copies and for unpacking, nothing without a device. host-sync: lines that make each step wait."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """h2d-dtype: float pictures that are 8-bit pictures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

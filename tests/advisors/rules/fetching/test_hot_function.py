@@ -39,6 +39,16 @@ class Plain(Sized):
         return np.linalg.svd(np.zeros((3, 3)))
 
 
+class Counted(Plain):
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: list[int] = []
+
+    def __getitem__(self, index: int) -> Any:
+        self.made.append(index)
+        return torch.rand(3)
+
+
 class Tensors(Plain):
     def __init__(self) -> None:
         super().__init__()
@@ -262,6 +272,27 @@ def test_what_is_seen_to_be_the_same_in_each_epoch_is_done_once(tmp_path, same, 
     made = looked(case(tmp_path), SampledFetches(again=9, same=same))
     found = advice(NAME, seen(made, (GETITEM, 90), text="x = self.engine(i, self.mode)"))
     assert found.title.startswith(title)
+
+
+@pytest.mark.parametrize(
+    ("frames", "room", "kept"),
+    [("", 1e5, True), ("", 1e4, False), (f" > {PIL}", 1e5, True), (f" > {PIL}", 1e4, False)],
+)
+def test_samples_that_are_the_same_in_each_epoch_are_kept_where_they_fit(
+    tmp_path, frames, room, kept
+):
+    made = looked(case(tmp_path), SampledFetches(again=9, same=9))
+    system = replace(made.system, mem_available_min_bytes=room, cgroup_mem_limit_bytes=None)
+    made = replace(made, system=system, report=replace(made.report, bytes_per_batch=4e3))
+    found = advice(NAME, seen(made, (f"{GETITEM}{frames}", 90), text="x = self.engine(i, 1)"))
+    assert found.title.startswith("Make each sample once, and keep it in memory: ") == kept
+    if kept:
+        assert "All samples come to about 40.0 kB, and 100 kB of the machine's" in found.why
+        dataset = Counted()
+        names = {"dataset": dataset}
+        exec(found.code, names)
+        assert torch.equal(*(torch.cat([*names["loader"]]) for _ in range(2)))
+        assert sorted(dataset.made) == list(range(len(dataset)))
 
 
 @pytest.mark.parametrize(("read", "title"), [(5e5, "Read only the part"), (3e5, "Make this cheap")])

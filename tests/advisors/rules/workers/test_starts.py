@@ -1,8 +1,6 @@
 """persistent-workers: epoch starts that cost time. loader-rebuilt: an iterator a step, or a loader
 an epoch. worker-startup: a heavy data set is pickled to every worker."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path

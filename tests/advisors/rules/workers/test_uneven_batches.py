@@ -1,8 +1,6 @@
 """in-order: slow batches that block ready ones. prefetch-factor: raised for unevenness, rejected
 where workers are always busy."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """worker-transfer: batches that are expensive to hand over."""
 
-from __future__ import annotations
-
 import importlib
 import itertools
 from pathlib import Path
