@@ -29,3 +29,8 @@ class KeptSamples:
         if index not in self.kept:
             self.kept[index] = self.dataset[index]
         return self.kept[index]
+
+    def __getattr__(self, name):  # all else is the data set's own
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.dataset, name)

@@ -292,7 +292,7 @@ def test_samples_that_are_the_same_in_each_epoch_are_kept_where_they_fit(
         names = {"dataset": dataset}
         exec(found.code, names)
         assert torch.equal(*(torch.cat([*names["loader"]]) for _ in range(2)))
-        assert sorted(dataset.made) == list(range(len(dataset)))
+        assert sorted(names["loader"].dataset.made) == list(range(len(dataset)))
 
 
 @pytest.mark.parametrize(("read", "title"), [(5e5, "Read only the part"), (3e5, "Make this cheap")])
