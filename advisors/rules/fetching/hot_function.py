@@ -25,7 +25,7 @@ Why it matters
 
 What to change
     Convert once, before training or in `__init__`, or call the faster function; the code shows it
-    for this data set.
+    for this data set. Samples that each epoch makes again are kept in memory, where they fit.
 
 When not to
     If samples are random, only the part before the random step can be stored. Stored arrays are
