@@ -1,7 +1,5 @@
 """`python -m loaderscope` is the `loaderscope` command."""
 
-from __future__ import annotations
-
 import sys
 
 from .cli import main

@@ -4,8 +4,6 @@ Exit codes: 0 done; 1 the user's script failed (its own code is passed on), or `
 --fail-below` found a run too slow; 2 wrong arguments, or no such run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import click

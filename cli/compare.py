@@ -1,7 +1,5 @@
 """`loaderscope compare`: what differs between two runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """`loaderscope demo`: a small real training, profiled twice."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import click

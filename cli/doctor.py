@@ -1,7 +1,5 @@
 """`loaderscope doctor`: what can be measured on this machine."""
 
-from __future__ import annotations
-
 import click
 
 from .output import show

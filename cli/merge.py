@@ -1,7 +1,5 @@
 """`loaderscope merge`: the runs of a job's nodes as one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

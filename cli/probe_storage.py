@@ -1,7 +1,5 @@
 """`loaderscope probe-storage`: other layouts of the data, tried on a sample."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

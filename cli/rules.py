@@ -1,7 +1,5 @@
 """`loaderscope rules`: what the advice rests on."""
 
-from __future__ import annotations
-
 import click
 
 from ..profiler.base.errors import UsageError

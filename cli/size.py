@@ -1,7 +1,5 @@
 """`loaderscope size`: what a machine must have for a loader to be no limit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

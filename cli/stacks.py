@@ -1,7 +1,5 @@
 """`loaderscope stacks`: the hottest functions, of a live run or as recorded."""
 
-from __future__ import annotations
-
 import click
 
 from ..profiler.base.errors import UsageError

@@ -1,7 +1,5 @@
 """`loaderscope top`: the dashboard."""
 
-from __future__ import annotations
-
 import click
 
 from .output import live_or_named, need_terminal

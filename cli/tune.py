@@ -1,7 +1,5 @@
 """`loaderscope tune`: a script as it is, the settings of its loaders tried while it trains."""
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import asdict

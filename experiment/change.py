@@ -1,7 +1,5 @@
 """What a trial compares, and how."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Two copies of a project. Code and small files are copied, large data is linked."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The first difference between the batches of two sides, in words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

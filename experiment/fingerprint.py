@@ -1,7 +1,5 @@
 """A batch as a list of its parts. Equal batches have equal lists, and the lists are small."""
 
-from __future__ import annotations
-
 import hashlib
 import pickle
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Calls of git. None writes into the project's repository."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

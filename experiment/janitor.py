@@ -5,8 +5,6 @@ It is run as a module with the folder to remove. Lines on standard input name th
 side: `+PID` when it has started, `-PID` when it has ended.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

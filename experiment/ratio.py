@@ -1,7 +1,5 @@
 """The speed-up of a side, from windows of both sides over the same batches."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import exp, hypot, log
 

@@ -1,7 +1,5 @@
 """The result of a trial."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ..advisors.schema.gains import LEAST_GAIN

@@ -1,7 +1,5 @@
 """One side of a trial: the script in its copy of the project, running or stopped."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The temporary folder of a trial. It is removed however the trial ends."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`try_change` measures how a change of code affects a script's batches and its speed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Runs both sides in turns: first their batches are compared, then both are timed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The result of a trial, in words."""
 
-from __future__ import annotations
-
 from ..profiler.base.metadata import clean
 from ..reports.words.advice_words import predicted_text
 from ..reports.words.units import count, size

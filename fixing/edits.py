@@ -1,8 +1,6 @@
 """Edits of a project's files, gathered and then made at once: what is not edited stays byte for
 byte. Arguments are written into a call as its others are: spaced and broken."""
 
-from __future__ import annotations
-
 import ast
 import difflib
 import io

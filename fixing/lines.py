@@ -1,7 +1,5 @@
 """A patch of a data set's own class: whole batches are fetched at once."""
 
-from __future__ import annotations
-
 import ast
 import re
 

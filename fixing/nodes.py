@@ -1,8 +1,6 @@
 """What the source says of names and calls: where they are assigned, passed and imported, and which
 call is on a recorded line."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import dataclass, replace
 

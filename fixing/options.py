@@ -1,7 +1,5 @@
 """Values that the command line or a data class decides."""
 
-from __future__ import annotations
-
 import ast
 
 from .nodes import (

@@ -1,8 +1,6 @@
 """Advice's own code fitted into the user's file: its classes and functions above their use, its
 imports once, its loader's arguments in the user's call."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """A recommendation as a patch of the user's source."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 

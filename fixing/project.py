@@ -1,7 +1,5 @@
 """The user's source files as the run recorded them: inside one folder, and unchanged since."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """A patch tried: the recorded command with and without it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

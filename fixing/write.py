@@ -1,8 +1,6 @@
 """Writing a patch: only below the project's root, only files that are what the patch was made of,
 each in one step."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 """The dashboard: keys, the choice of screen, loader and moment. Reading happens in `reader`,
 drawing in `draw`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import ClassVar, Literal
 

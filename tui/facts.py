@@ -1,8 +1,6 @@
 """What the reader works out of a `Run` for the screens: what the loop, each worker and the device
 did when, a lane each, over the newest batches; and the pace of a loop."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

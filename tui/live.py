@@ -1,8 +1,6 @@
 """`loaderscope run --live`: the script and the dashboard together, the script's output in a pane of
 its own."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

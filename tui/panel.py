@@ -1,8 +1,6 @@
 """Parts of the screen that are drawn from a snapshot in the room there is: panels, and the lines
 above them, which say which run and which screen."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from textual.content import Content

@@ -3,8 +3,6 @@ Advice is expensive (rules, and simulations of changed loaders): another works i
 newest batches, and not at every refresh.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

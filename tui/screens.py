@@ -1,7 +1,5 @@
 """The screens: which panels they have."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """A script in a terminal of its own."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

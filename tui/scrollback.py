@@ -5,8 +5,6 @@ Everything else that a terminal would obey (titles, clipboards, the mouse, other
 dropped, so that a script's output cannot reach the real terminal.
 """
 
-from __future__ import annotations
-
 import codecs
 import re
 

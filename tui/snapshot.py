@@ -1,8 +1,6 @@
 """Everything the screens show at one moment, as one frozen value: made of a followed run in the
 reader's thread, each part again only when what it rests on has changed; drawn in the app's."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace

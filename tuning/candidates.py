@@ -1,8 +1,6 @@
 """Which settings are tried, and in which order: the best predictions of the what-if model, then
 their neighbours."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any

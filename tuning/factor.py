@@ -4,8 +4,6 @@ The interval comes from how windows of the same setting differ, so other program
 make it wider.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from math import exp, hypot, log, pi, sqrt, tan

@@ -3,8 +3,6 @@
 It has predictions and outcomes, and when which settings began to make batches.
 """
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 from pathlib import Path

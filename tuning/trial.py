@@ -3,8 +3,6 @@
 A machine that becomes slower or faster affects both alike.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from ..advisors.schema.gains import LEAST_GAIN

@@ -1,7 +1,5 @@
 """`tune`: a loader whose settings are tried while the training goes on."""
 
-from __future__ import annotations
-
 import atexit
 import json
 import math

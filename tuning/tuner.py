@@ -5,8 +5,6 @@ This happens as batches are handed over, in the loop's thread. Once all is decid
 two comparisons.
 """
 
-from __future__ import annotations
-
 import os
 import weakref
 from collections.abc import Callable

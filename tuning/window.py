@@ -1,8 +1,6 @@
 """A window of a trial: some steps under one setting, and what the loop waited for in them. Times
 are passed in."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from math import inf, isnan, nan
 

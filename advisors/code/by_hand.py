@@ -1,5 +1,7 @@
 """Advice about a line that costs, and that a person has to change."""
 
+import math
+import re
 import textwrap
 from itertools import pairwise
 from typing import Any
@@ -7,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...profiler.base.metadata import clean
+from ...profiler.store.sampled_fetches import SampleField
 from ..case.advice import Advice
 from ..case.case import Case
 from ..case.code_text import Source
@@ -25,8 +28,11 @@ from .template import code_from
 # What is done in advance saves nearly all of a line, and most of what stands around it: in 20
 # cases of the casebook, the engineer's fix left a median of 4 % of the stage.
 SAVES = 0.9
-# Samples that are kept take at most this part of the memory that is left, and µs each.
-KEPT_OF_ROOM, KEPT_US = 0.5, (0.1, 1.0)
+# Samples that are kept take at most this part of the memory that is left, and µs each; copies
+# take a few µs for each of up to ten tensors, and copy this many bytes a µs.
+KEPT_OF_ROOM, KEPT_US, COPIED_US, COPIED_BYTES = 0.5, (0.1, 1.0), (2.0, 60.0), (1e4, 1e3)
+# What can be copied without a thought.
+PLAIN = ("tensor", "ndarray", "number", "text", "none")
 # Of what each epoch makes the same of.
 OR_ONCE = ", or do it once in advance"
 AVOID = "do this once before training and keep the result, avoid it, or make it cheaper."
@@ -102,17 +108,27 @@ def make_cheaper(
 
 
 def kept_samples(case: Case, why: str, evidence: Evidence, what: str) -> Advice | None:
-    """To keep all samples in memory, if each epoch makes the same ones, they fit, and no collate
-    function of the user's might change them; None otherwise."""
-    all_bytes = (sample_bytes(case) or 0.0) * (case.dataset_len or 0)
+    """To keep all samples in memory, if each epoch makes the same ones and they fit; None
+    otherwise. A collate function of the user's, which may change samples, gets copies."""
+    fields, each = case.loader.looks.fields, sample_bytes(case) or 0.0
+    form, copied = form_of(case), own_collate(case)
+    if copied:
+        each = max(each, sum(math.prod(field.shape or (0,)) * _width(field) for field in fields))
+    all_bytes = each * (case.dataset_len or 0)
     free, where = room_of(case)
     fits = 0 < all_bytes <= KEPT_OF_ROOM * free and makes_the_same(case)
-    if not fits or own_collate(case) or form_of(case).by_hand:
+    plain = {field.kind for field in fields} <= {*PLAIN}
+    unknown = form.by_hand or form.batching == "none" or (copied and not (fields and plain))
+    if not fits or unknown:
         return None
-    call = loader_code(case, dataset=Source("KeptSamples(dataset)"), num_workers=0)
+    name = "CopiedSamples" if copied else "KeptSamples"
+    call = loader_code(case, dataset=Source(f"{name}(dataset)"), num_workers=0)
     rows = (case.report.samples or 0) / max(1, case.report.batches)
-    low, high = (each * rows for each in KEPT_US)
-    code = code_from("once", "KeptSamples", then=f"{call}\n")
+    taken = KEPT_US
+    if copied:
+        taken = COPIED_US[0] + each / COPIED_BYTES[0], COPIED_US[1] + each / COPIED_BYTES[1]
+    low, high = (sample_us * rows for sample_us in taken)
+    code = code_from("once", name, then=f"{call}\n")
     return case.change(code=code, num_workers=0, fetch_us=(low, high)).advise(
         f"Make each sample once, and keep it in memory: {what}",
         f"{why}, and each epoch makes the same of it. All samples come to about {size(all_bytes)}, "
@@ -120,6 +136,12 @@ def kept_samples(case: Case, why: str, evidence: Evidence, what: str) -> Advice 
         evidence,
         caveat="The loop must not change the data set between epochs, as a curriculum does.",
     )
+
+
+def _width(field: SampleField) -> int:
+    """Bytes of a value of a tensor or array; of another type at most 8."""
+    bits = re.search(r"\d+$", field.dtype or "")
+    return int(bits[0]) // 8 if bits else 8
 
 
 def known_call(case: Case, stage: str, hot: Hot, taken_us: float, evidence: Evidence) -> Advice:

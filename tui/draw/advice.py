@@ -1,7 +1,5 @@
 """What to change: in short on the first screen, in full on the second."""
 
-from __future__ import annotations
-
 from textual.content import Content
 
 from ...advisors.schema.report_model import LoaderReport

@@ -1,7 +1,5 @@
 """The fifth screen: the stages, and the slowest batches."""
 
-from __future__ import annotations
-
 from textual.content import Content
 
 from ...reports.document.stages import slowest_batches, stage_table

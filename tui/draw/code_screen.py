@@ -1,7 +1,5 @@
 """The sixth screen: the hottest functions and lines by stage, and what is read."""
 
-from __future__ import annotations
-
 from textual.content import Content
 
 from ...advisors.schema.report_model import LoaderReport

@@ -1,7 +1,5 @@
 """The fourth screen: the machine's meters, each with its limit, and why some are not measured."""
 
-from __future__ import annotations
-
 from textual.content import Content
 
 from ...reports.document.blocks import sentences

@@ -1,8 +1,6 @@
 """Small drawings in text: courses and columns, blocks of a document, and words in place of what a
 snapshot lacks. Every mark is a shape, so that none needs its colour."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np

@@ -1,8 +1,6 @@
 """The first screen: the verdict, the pace, the queue between workers and loop, the stages, and what
 to change."""
 
-from __future__ import annotations
-
 from textual.content import Content
 
 from ...reports.document.stages import stage_table, waiting_blocks

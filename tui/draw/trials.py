@@ -1,8 +1,6 @@
 """The seventh screen, of a loader whose settings are tried: what was, what is and what comes
 next."""
 
-from __future__ import annotations
-
 from textual.content import Content
 
 from ...advisors.schema.report_model import Range

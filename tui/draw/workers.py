@@ -1,7 +1,5 @@
 """The third screen: a lane a worker, and the loop's own, over the newest batches."""
 
-from __future__ import annotations
-
 from itertools import groupby
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Batches as values: whether two are the same, where their memory is, whether a worker could send
 them."""
 
-from __future__ import annotations
-
 import hashlib
 import pickle
 from collections.abc import Iterator

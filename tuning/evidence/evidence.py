@@ -5,8 +5,6 @@ speaks against it later ends tuning: state that fetching or the loop changes, ra
 that are written, batches that are views of the data. A reason is one sentence.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 If not, `Depends` is raised in place of the batch, which the code's own settings then make.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import weakref

@@ -5,8 +5,6 @@ It follows the methods by which torch asks a data set or sampler, and the functi
 within the user's code. Installed packages are assumed not to change their globals.
 """
 
-from __future__ import annotations
-
 import dis
 import sys
 import types

@@ -1,7 +1,5 @@
 """Objects that other processes cannot use."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import io
 import sys

@@ -1,7 +1,5 @@
 """What an object holds that may change in place. None of the object's code runs."""
 
-from __future__ import annotations
-
 import functools
 import os
 import pickle

@@ -1,7 +1,5 @@
 """What the user's source files show that cannot be seen at run time, or only too late."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

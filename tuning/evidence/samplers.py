@@ -1,8 +1,6 @@
 """Which samplers do not depend on the loop within an epoch, so that their indices may be drawn
 early."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ...profiler.guard.static_access import instance_vars, is_one_of

@@ -5,8 +5,6 @@ off, and a data set that seeks and reads would make batches of other samples' by
 error (pytorch#11929).
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import stat

@@ -4,8 +4,6 @@ Looking at one takes a microsecond or two, because the states of NumPy and Pytho
 memory.
 """
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import random

@@ -4,8 +4,6 @@ Forking takes a large process some tens of milliseconds, so all workers of a poo
 one long step. They can start one by one between the loop's steps, in its own thread.
 """
 
-from __future__ import annotations
-
 import os
 from collections import deque
 from typing import Any

@@ -1,5 +1,6 @@
 """What is done once, before training: results stored for the way they are read."""
 
+import copy
 import os
 
 import numpy as np
@@ -26,11 +27,19 @@ class KeptSamples:
         return len(self.dataset)
 
     def __getitem__(self, index):
-        if index not in self.kept:
-            self.kept[index] = self.dataset[index]
-        return self.kept[index]
+        key = int(index)
+        if key not in self.kept:
+            self.kept[key] = self.dataset[index]
+        return self.kept[key]
 
     def __getattr__(self, name):  # all else is the data set's own
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.dataset, name)
+
+
+class CopiedSamples(KeptSamples):
+    """Copies of them: a collate function might change a sample in place."""
+
+    def __getitem__(self, index):
+        return copy.deepcopy(super().__getitem__(index))

@@ -18,7 +18,7 @@ from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS
 from loaderscope.advisors.schema.report_model import Range
 from loaderscope.profiler.base.host import host_name
-from loaderscope.profiler.store.sampled_fetches import SampledFetches
+from loaderscope.profiler.store.sampled_fetches import SampledFetches, SampleField
 from rule_cases import FakeWhatIf, advice, asked, case_of, outcomes, unmeasured
 from rule_rows import fetched
 from silence import silent
@@ -293,6 +293,28 @@ def test_samples_that_are_the_same_in_each_epoch_are_kept_where_they_fit(
         exec(found.code, names)
         assert torch.equal(*(torch.cat([*names["loader"]]) for _ in range(2)))
         assert sorted(names["loader"].dataset.made) == list(range(len(dataset)))
+
+
+def doubled(samples: list[torch.Tensor]) -> torch.Tensor:
+    return torch.stack([sample.mul_(2) for sample in samples])
+
+
+@pytest.mark.parametrize(
+    ("kind", "width", "kept"), [("tensor", 3, True), ("tensor", 900, False), ("other", 3, False)]
+)
+def test_a_collate_function_gets_copies_of_samples_that_are_kept(tmp_path, kind, width, kept):
+    fields = (SampleField("", kind, dtype="float32", shape=(width,)),)
+    made = looked(case(tmp_path), SampledFetches(again=9, same=9, fields=fields))
+    config = {**made.loader.config, "collate_fn": "__main__.doubled"}
+    system = replace(made.system, mem_available_min_bytes=1e5, cgroup_mem_limit_bytes=None)
+    report = replace(made.report, bytes_per_batch=48.0)
+    made = replace(made, loader=replace(made.loader, config=config), system=system, report=report)
+    found = advice(NAME, seen(made, (GETITEM, 90), text="x = self.engine(i, 1)"))
+    assert found.title.startswith("Make each sample once, and keep it in memory: ") == kept
+    if kept:
+        names = {"dataset": Counted(), "collate_fn": doubled, "doubled": doubled}
+        exec(found.code, names)
+        assert torch.equal(*(torch.cat([*names["loader"]]) for _ in range(2)))
 
 
 @pytest.mark.parametrize(("read", "title"), [(5e5, "Read only the part"), (3e5, "Make this cheap")])
