@@ -87,13 +87,14 @@ def make_cheaper(
         better = GROWING
     title, do = "Make this cheaper, or avoid it", AVOID
     why, left = ". No better alternative is known for it", (1 - share.high, 1 - SAVES * share.low)
+    if again and stage == "fetch" and (not better or better.title.endswith("or once")):
+        kept = kept_samples(case, costs, evidence, text)
+        if kept:
+            return kept
     if better is not None:
         title, do, why, left = better.title, better.do, "", better.remains(share)
         title += OR_ONCE * (again and "once" not in title)
     elif again:
-        kept = kept_samples(case, costs, evidence, text) if stage == "fetch" else None
-        if kept:
-            return kept
         title = "Do this once in advance, not in each epoch"
         do = "keep the result, in memory or in a file for each sample, and read that instead."
         why, left = ", and each epoch makes the same of it", (0.0, left[1])

@@ -275,16 +275,22 @@ def test_what_is_seen_to_be_the_same_in_each_epoch_is_done_once(tmp_path, same, 
 
 
 @pytest.mark.parametrize(
-    ("frames", "room", "kept"),
-    [("", 1e5, True), ("", 1e4, False), (f" > {PIL}", 1e5, True), (f" > {PIL}", 1e4, False)],
+    ("frames", "line", "room", "kept"),
+    [
+        ("", "x = self.engine(i, 1)", 1e5, True),
+        ("", "x = self.engine(i, 1)", 1e4, False),
+        (f" > {PIL}", "x = Image.open(i)", 1e5, True),
+        (f" > {PIL}", "x = Image.open(i)", 1e4, False),
+        ("", "x = librosa.stft(self.waves[i])", 1e5, True),
+    ],
 )
 def test_samples_that_are_the_same_in_each_epoch_are_kept_where_they_fit(
-    tmp_path, frames, room, kept
+    tmp_path, frames, line, room, kept
 ):
     made = looked(case(tmp_path), SampledFetches(again=9, same=9))
     system = replace(made.system, mem_available_min_bytes=room, cgroup_mem_limit_bytes=None)
     made = replace(made, system=system, report=replace(made.report, bytes_per_batch=4e3))
-    found = advice(NAME, seen(made, (f"{GETITEM}{frames}", 90), text="x = self.engine(i, 1)"))
+    found = advice(NAME, seen(made, (f"{GETITEM}{frames}", 90), text=line))
     assert found.title.startswith("Make each sample once, and keep it in memory: ") == kept
     if kept:
         assert "All samples come to about 40.0 kB, and 100 kB of the machine's" in found.why
